@@ -26,7 +26,7 @@ export async function openStores(connectionString: string, count: number, schema
       },
     })
   }
-  while (!all.every(store => store.fence.isOpen && store.fleet().seen.length === count)) await nextTurn()
+  while (!all.every(store => store.fence.isOpen && store.fleet().peers.length === count)) await nextTurn()
   return { all, shown, close: async () => void (await Promise.all(all.map(store => store.close()))) }
 }
 

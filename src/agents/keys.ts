@@ -6,7 +6,7 @@ import type { AgentKey, AuditEntry, Store } from '../storage/store.ts'
 import type { By, Registry } from './registry.ts'
 
 /** Most keys of one agent. */
-const mostKeys = 20
+const maxKeys = 20
 /** Uses are stored this often, milliseconds, and so many in one transaction. */
 const storeEveryMs = 60_000
 const atOnce = 200
@@ -72,7 +72,7 @@ export function createAgentKeys({ store, clock, registry, onError }: AgentKeysPa
       const text = keyPrefix + randomBytes(32).toString('base64url')
       const key: AgentKey = { id: randomUUID(), ...terms, hash: hashKey(text), createdAt: clock.now() }
       const id = agentId.toLowerCase()
-      const added = await store.agents.addKey(id, key, mostKeys, entry('agent.addKey', id, key, by))
+      const added = await store.agents.addKey(id, key, maxKeys, entry('agent.addKey', id, key, by))
       return added === 'stored' ? { key: text, shown: shownKey(key, undefined) } : refuse(refusals[added])
     },
     async list(agentId) {

@@ -3,7 +3,7 @@ import type { AgentChange, AgentRecord, AgentStatus, AuditEntry, Role, Store } f
 import { type Transition, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
-import { type AgentListener, createSnapshot, type KnownKey, type Snapshot } from './snapshot.ts'
+import { type AgentListener, createSnapshot, type IndexedKey, type Snapshot } from './snapshot.ts'
 import { probationTrust, type TrustCause } from './trust.ts'
 import { createTrustWriter, type TrustOptions, type TrustWriter } from './trust-writer.ts'
 
@@ -31,7 +31,7 @@ export interface Registry {
   get(id: string): AgentRecord | undefined
   /** The agent bound to this subject of the external identity provider. */
   bySubject(subject: string): AgentRecord | undefined
-  byKeyHash(hash: string): KnownKey | undefined
+  byKeyHash(hash: string): IndexedKey | undefined
   /** In the order of registration. */
   values(): readonly AgentRecord[]
   /** Calls the listener for each change, once it is visible. Returns a function that unsubscribes. */
@@ -57,7 +57,7 @@ export interface Registry {
 }
 
 /** The audit record of a change, and the statuses from which it is allowed (any, when absent). */
-interface Change {
+interface StatusChange {
   readonly action: string
   readonly by: By
   readonly from?: readonly AgentStatus[]
@@ -180,7 +180,7 @@ class StoredRegistry implements Registry {
     return this.#trust.flush()
   }
 
-  async #change(id: string, fields: AgentChange, { action, by, from }: Change): Promise<AgentRecord | Refusal> {
+  async #change(id: string, fields: AgentChange, { action, by, from }: StatusChange): Promise<AgentRecord | Refusal> {
     const key = id.toLowerCase()
     const result = await this.#options.store.agents.update(key, fields, this.#entry(action, key, by), from)
     if (result === 'subjectTaken') return refuseSubject()

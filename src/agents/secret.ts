@@ -72,11 +72,11 @@ export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
 const usualIdleMs = 20_000
 
 /** Undefined: the hasher is closed. */
-type Job = (calls: Link<SecretCalls> | undefined) => Promise<unknown>
+type HashJob = (calls: Link<SecretCalls> | undefined) => Promise<unknown>
 
 /** One task at a time; registrations before logins, so that a flood of logins does not hold up an admin. */
 function createThread({ queueLength, idleMs = usualIdleMs, onCrash }: SecretHasherOptions) {
-  const queues: Record<'hash' | 'verify', Job[]> = { hash: [], verify: [] }
+  const queues: Record<'hash' | 'verify', HashJob[]> = { hash: [], verify: [] }
   let worker: Worker | undefined
   let calls: Link<SecretCalls> | undefined
   let working = false

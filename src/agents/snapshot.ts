@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Follower } from '../storage/feed.ts'
+import type { FeedFollower } from '../storage/feed.ts'
 import type { AgentKey, AgentRecord } from '../storage/store.ts'
 
 /**
@@ -9,15 +9,15 @@ import type { AgentKey, AgentRecord } from '../storage/store.ts'
 export type AgentListener = (id: string, agent: AgentRecord | undefined, before: AgentRecord | undefined) => unknown
 
 /** A key and the agent that has it. */
-export interface KnownKey extends AgentKey {
+export interface IndexedKey extends AgentKey {
   readonly agentId: string
 }
 
 /** All agents in memory. A follower of the feed. */
-export interface Snapshot extends Follower<AgentRecord> {
+export interface Snapshot extends FeedFollower<AgentRecord> {
   get(id: string): AgentRecord | undefined
   bySubject(subject: string): AgentRecord | undefined
-  byKeyHash(hash: string): KnownKey | undefined
+  byKeyHash(hash: string): IndexedKey | undefined
   /** In the order of registration. */
   values(): readonly AgentRecord[]
   /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
@@ -27,7 +27,7 @@ export interface Snapshot extends Follower<AgentRecord> {
 export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
-  const keys = new Map<string, KnownKey>()
+  const keys = new Map<string, IndexedKey>()
   const listeners = new Set<AgentListener>()
   // Sorted when it is first read after a change: cheaper than keeping it sorted.
   let inOrder: readonly AgentRecord[] | undefined

@@ -11,7 +11,7 @@ import { LRUCache } from '../runtime/lru.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
 
 /** A tool that an agent sees, and the digest of its definition. */
-export interface SeenTool {
+export interface ListedTool {
   readonly name: string
   readonly digest: string
 }
@@ -21,7 +21,7 @@ export interface ToolList {
   readonly agentId: string
   /** URL of the server, its query as a digest. */
   readonly server: string
-  readonly tools: readonly SeenTool[]
+  readonly tools: readonly ListedTool[]
   readonly requestId: string
 }
 
@@ -40,13 +40,13 @@ export interface ToolNotes {
 }
 
 /** Servers of one agent, and tools of one server, that are kept. Further tools are not compared. */
-const mostServers = 100
-const mostTools = 2_000
+const maxServers = 100
+const maxTools = 2_000
 /** Digests that are kept of one agent, bytes. */
-const mostBytes = 4_194_304
+const maxBytes = 4_194_304
 /** Most names of changed tools in one report, and their longest form there. */
-const mostTold = 10
-const longestTold = 64
+const maxAudited = 10
+const maxNameLength = 64
 /** Longest name that is kept, characters. Of longer ones the digest is kept: a server may make them as long as a list. */
 const longestName = 128
 /** The same of a URL: it is the key of a record, and stands in each entry. */
@@ -56,9 +56,9 @@ const longestServer = 512
  * Changes of one agent within an hour that people are told, and that have an entry each. Its server could change them with
  * each list: further ones are counted.
  */
-const mostToldHourly = 20
+const maxAuditedHourly = 20
 const hourMs = 3_600_000
-const mostAgents = 10_000
+const maxAgents = 10_000
 
 interface ToolNotesParts {
   readonly store: Pick<Store, 'tools'>
@@ -66,21 +66,21 @@ interface ToolNotesParts {
   /** Puts a change on record that is one of many: `audit/repeats.ts`. */
   readonly noteRepeated: (entry: AuditEntry, windowMs: number) => Promise<void>
   /** Called for each change, once it is on record. `isTold`: people are to be told, too. */
-  readonly onChange: (change: ToolChange, isTold: boolean) => void
+  readonly onChange: (change: ToolChange, isAudited: boolean) => void
 }
 
 export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNotesParts): ToolNotes {
   // Lists of one server for one agent are compared one after the other.
   const underway = new Map<string, Promise<void>>()
-  const told = new LRUCache<string, { readonly since: number; count: number }>({ max: mostAgents })
+  const audited = new LRUCache<string, { readonly since: number; count: number }>({ max: maxAgents })
 
-  const isTold = (agentId: string): boolean => {
+  const isAudited = (agentId: string): boolean => {
     const now = clock.steady()
-    const before = told.get(agentId)
+    const before = audited.get(agentId)
     const hour = before !== undefined && now - before.since < hourMs ? before : { since: now, count: 0 }
     hour.count += 1
-    told.set(agentId, hour)
-    return hour.count <= mostToldHourly
+    audited.set(agentId, hour)
+    return hour.count <= maxAuditedHourly
   }
 
   async function compare({ agentId, server, tools, requestId }: ToolList): Promise<void> {
@@ -89,22 +89,22 @@ export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNo
     const changed: string[] = []
     for (const [name, digest] of byName(tools)) {
       const known = before.get(name)
-      if (known === digest || (known === undefined && after.size >= mostTools)) continue
+      if (known === digest || (known === undefined && after.size >= maxTools)) continue
       if (known !== undefined) changed.push(name)
       after.set(name, digest)
     }
     if (after.size === before.size && changed.length === 0) return
     const at = clock.now()
     const kept = { agentId, server, digests: Object.fromEntries(after), at }
-    const keep = (entry?: AuditEntry) => store.tools.keep(kept, { mostServers, mostBytes }, entry)
+    const keep = (entry?: AuditEntry) => store.tools.keep(kept, { maxServers, maxBytes }, entry)
     if (changed.length === 0) return keep()
-    const named = { server, tools: changed.slice(0, mostTold).map(toldName) }
+    const named = { server, tools: changed.slice(0, maxAudited).map(shortName) }
     const change = { agentId, ...named, count: changed.length }
     const entry = { at, actor: 'gateway', action: 'mcp.toolChanged', subject: agentId, requestId, details: named }
-    const isToldNow = isTold(agentId)
-    if (!isToldNow) await noteRepeated(entry, hourMs)
-    await (isToldNow ? keep({ ...entry, details: { ...named, count: changed.length } }) : keep())
-    onChange(change, isToldNow)
+    const isAuditedNow = isAudited(agentId)
+    if (!isAuditedNow) await noteRepeated(entry, hourMs)
+    await (isAuditedNow ? keep({ ...entry, details: { ...named, count: changed.length } }) : keep())
+    onChange(change, isAuditedNow)
   }
 
   return {
@@ -122,7 +122,7 @@ export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNo
 }
 
 /** The digest of each tool by its name, which is short. A server may have several tools of one name. */
-function byName(tools: readonly SeenTool[]): Map<string, string> {
+function byName(tools: readonly ListedTool[]): Map<string, string> {
   const digests = new Map<string, string>()
   for (const tool of tools) {
     const name = keptName(tool.name)
@@ -135,7 +135,7 @@ function byName(tools: readonly SeenTool[]): Map<string, string> {
 
 const keptName = (name: string): string => shortened(name, longestName)
 const keptServer = (server: string): string => shortened(server, longestServer)
-const toldName = (name: string): string => (name.length <= longestTold ? name : `${name.slice(0, longestTold)}…`)
+const shortName = (name: string): string => (name.length <= maxNameLength ? name : `${name.slice(0, maxNameLength)}…`)
 
 /** Two texts with the same beginning stay two. */
 const shortened = (text: string, longest: number): string =>

@@ -1,19 +1,19 @@
 import type { Clock } from '../runtime/clock.ts'
 import { type AgentRecord, type AuditEntry, type Store, StoreError } from '../storage/store.ts'
-import { createStandingBook, type Noted, type StandingBook } from './standing.ts'
 import {
   type Judgement,
   judgeAll,
   type QuarantineRules,
-  rememberStanding,
-  standingOf,
+  serializeTrust,
   type TrustCause,
+  trustStateOf,
 } from './trust.ts'
+import { createTrustBook, type Noted, type TrustBook } from './trust-book.ts'
 
 /** Gateways that judge the same agent at the same time read its standing again, at most so often. */
-const mostTries = 50
+const maxTries = 50
 
-interface Outcome extends Pick<Judgement, 'before' | 'standing'> {
+interface TrustOutcome extends Pick<Judgement, 'before' | 'standing'> {
   readonly cause: Judgement['quarantine']
 }
 
@@ -39,8 +39,8 @@ export interface TrustWriter {
 
 export function createTrustWriter(options: TrustOptions): TrustWriter {
   const { clock, quarantine, onError } = options
-  const standings = createStandingBook(clock, quarantine)
-  const write = createJudge(options, standings)
+  const book = createTrustBook(clock, quarantine)
+  const write = createJudge(options, book)
   const underWay = new Map<string, Promise<void>>()
   /** Agents with changes that were noted after their write began. */
   const due = new Set<string>()
@@ -63,21 +63,25 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
 
   return {
     note(agent, cause, requestId) {
-      if (standings.note(agent, cause, requestId)) schedule(agent.id)
+      if (book.note(agent, cause, requestId)) schedule(agent.id)
     },
-    forget: id => standings.forget(id),
+    forget: id => book.forget(id),
     async flush() {
-      for (const id of standings.noted()) schedule(id)
+      for (const id of book.noted()) schedule(id)
       while (underWay.size > 0) await Promise.all(underWay.values())
     },
   }
 }
 
 /** Judges what is noted of an agent on its stored standing, and writes the result. */
-function createJudge(options: TrustOptions, standings: StandingBook): (id: string) => Promise<void> {
+function createJudge(options: TrustOptions, book: TrustBook): (id: string) => Promise<void> {
   const { store, clock, quarantine: rules, onQuarantine } = options
 
-  function entryOf(subject: string, { events, requestId }: Noted, { before, standing, cause }: Outcome): AuditEntry {
+  function entryOf(
+    subject: string,
+    { events, requestId }: Noted,
+    { before, standing, cause }: TrustOutcome,
+  ): AuditEntry {
     const causes: Partial<Record<TrustCause, number>> = {}
     for (const { cause, times } of events) causes[cause] = (causes[cause] ?? 0) + times
     const details = { trustBefore: before, trustAfter: standing.value, causes, ...(cause !== undefined && { cause }) }
@@ -86,13 +90,13 @@ function createJudge(options: TrustOptions, standings: StandingBook): (id: strin
   }
 
   return async function write(id: string): Promise<void> {
-    const noted = standings.take(id)
+    const noted = book.take(id)
     if (noted === undefined) return
     for (let tries = 1; ; tries++) {
       const read = await store.agents.standing(id)
       if (read === undefined) return
       const outcome = judgeAll(
-        standingOf({ value: read.trustValue, at: read.trustAt }, read.standing),
+        trustStateOf({ value: read.trustValue, at: read.trustAt }, read.standing),
         noted.events,
         rules,
       )
@@ -104,13 +108,13 @@ function createJudge(options: TrustOptions, standings: StandingBook): (id: strin
           trustValue: standing.value,
           trustAt: standing.at,
         },
-        standing: rememberStanding(standing),
+        standing: serializeTrust(standing),
       } as const
       const result = await store.agents.judge(id, read, judged, entryOf(id, noted, { ...outcome, cause }))
       // Another gateway was first: its judgement counts too.
-      if (result === 'stale' && tries < mostTries) continue
+      if (result === 'stale' && tries < maxTries) continue
       if (result === 'stale') throw new StoreError('the trust of an agent changes all the time')
-      if (result !== 'notFound') standings.settle(id, standing)
+      if (result !== 'notFound') book.settle(id, standing)
       if (result !== 'notFound' && cause !== undefined) onQuarantine?.(id, cause)
       return
     }

@@ -51,7 +51,7 @@ export interface QuarantineRules {
 }
 
 /** Trust and what must be remembered beside it to judge the next event. */
-export interface Standing extends Trust {
+export interface TrustState extends Trust {
   /** Gained by successes since `dayStart`. */
   readonly gained: number
   readonly dayStart: number
@@ -64,7 +64,7 @@ export interface Standing extends Trust {
 }
 
 export interface Judgement {
-  readonly standing: Standing
+  readonly standing: TrustState
   /** Live trust just before, and its change. */
   readonly before: number
   readonly delta: number
@@ -85,22 +85,22 @@ export function trustNow(trust: Trust, now: number): number {
   return startingTrust + (trust.value - startingTrust) * 2 ** (-age / halfLifeMs)
 }
 
-export function startStanding(trust: Trust): Standing {
+export function startTrust(trust: Trust): TrustState {
   return { ...trust, gained: 0, dayStart: trust.at, denials: [], losses: [], kinds: {} }
 }
 
 /** Whether a success would change nothing because the day's gain is used up. Cheap: asked for each answer. */
-export function isGainSpent(standing: Standing, now: number): boolean {
+export function isGainSpent(standing: TrustState, now: number): boolean {
   return standing.gained >= dailyGain && now - standing.dayStart < dayMs
 }
 
 /** The standing after an event of that cause. `now` is milliseconds since the epoch. */
-export function judge(standing: Standing, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
+export function judge(standing: TrustState, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
   const before = trustNow(standing, now)
   const sameDay = now - standing.dayStart < dayMs
   const gained = sameDay ? standing.gained : 0
   const delta = change(cause, before, gained)
-  const next: Standing = {
+  const next: TrustState = {
     value: Math.min(1, Math.max(0, before + delta)),
     at: now,
     gained: cause === 'success' ? gained + delta : gained,
@@ -114,7 +114,7 @@ export function judge(standing: Standing, cause: TrustCause, now: number, rules:
 
 /** The standing after events in the order in which they came. `before` is live trust just before the first. */
 export function judgeAll(
-  standing: Standing,
+  standing: TrustState,
   events: readonly Happened[],
   rules: QuarantineRules,
 ): Omit<Judgement, 'delta'> {
@@ -130,13 +130,13 @@ export function judgeAll(
 }
 
 /** What is remembered beside trust, as text. */
-export function rememberStanding({ value: _, at: __, ...remembered }: Standing): string {
+export function serializeTrust({ value: _, at: __, ...remembered }: TrustState): string {
   return JSON.stringify(remembered)
 }
 
 /** @param remembered text of `rememberStanding`; null when nothing is */
-export function standingOf(trust: Trust, remembered: string | null): Standing {
-  return remembered === null ? startStanding(trust) : { ...JSON.parse(remembered), ...trust }
+export function trustStateOf(trust: Trust, remembered: string | null): TrustState {
+  return remembered === null ? startTrust(trust) : { ...JSON.parse(remembered), ...trust }
 }
 
 function change(cause: TrustCause, trust: number, gained: number): number {
@@ -158,18 +158,18 @@ function remember(
   times: readonly number[],
   now: number,
   { windowMs }: QuarantineRules,
-  most: number,
+  max: number,
 ): readonly number[] {
-  return most === 0 ? times : [...times.filter(at => now - at < windowMs), now].slice(-most)
+  return max === 0 ? times : [...times.filter(at => now - at < windowMs), now].slice(-max)
 }
 
-function verdict(standing: Standing, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
+function verdict(standing: TrustState, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
   if (denials.has(cause) && rules.denials > 0 && standing.denials.length >= rules.denials) return 'denials'
   return isOwnLoss(cause) && standing.value < rules.below && isCertain(standing) ? 'trust' : undefined
 }
 
 /** One kind of fault alone, now and then, may be a mistake in a policy or of a person. */
-function isCertain({ at, losses: times, kinds }: Standing): boolean {
+function isCertain({ at, losses: times, kinds }: TrustState): boolean {
   if (times.length >= certainLosses) return true
   return Object.values(kinds).filter(last => at - last < dayMs).length >= certainKinds
 }

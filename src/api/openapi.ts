@@ -18,7 +18,7 @@ export interface BodyRule {
 }
 
 /** One operation, for the router. */
-export interface Operation {
+export interface ApiOperation {
   readonly id: string
   /** Upper case. */
   readonly method: string
@@ -75,7 +75,7 @@ export function withPublicMetrics(document: OpenApiDocument): OpenApiDocument {
 }
 
 /** Every operation that the control plane answers; those of the proxy (`x-handled-by`) are left out. */
-export function readOperations(document: OpenApiDocument): readonly Operation[] {
+export function readOperations(document: OpenApiDocument): readonly ApiOperation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([, operation]) => operation['x-handled-by'] === undefined)
@@ -83,7 +83,7 @@ export function readOperations(document: OpenApiDocument): readonly Operation[] 
   )
 }
 
-function readOperation(document: OpenApiDocument, pointer: string, operation: OperationObject): Operation {
+function readOperation(document: OpenApiDocument, pointer: string, operation: OperationObject): ApiOperation {
   const [, , path = '', method = ''] = pointer.split('/')
   const access = operation['x-roles']
   if (access === undefined) throw new TypeError(`openapi.json: ${operation.operationId} has no x-roles`)

@@ -3,7 +3,7 @@
  * say that it was verified. Who can write the store can put an older note back: so a note counts for a day after its pass
  * began, and only when a gateway starts or takes over; then what was changed meanwhile is found by the next pass.
  */
-import type { Link } from '../storage/store.ts'
+import type { ChainLink } from '../storage/store.ts'
 
 export interface VerificationState {
   /** `running`: the first pass has not reached the end yet. */
@@ -21,7 +21,7 @@ export interface VerificationState {
 
 export interface KeptPass {
   /** Everything up to here was verified in this pass. */
-  readonly at: Link
+  readonly at: ChainLink
   /** When the pass began, milliseconds since the epoch. */
   readonly begun: number
   readonly state: VerificationState

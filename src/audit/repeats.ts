@@ -24,7 +24,7 @@ interface RepeatParts {
 }
 
 /** Entries of one actor and action about one thing, since the first. */
-interface Window {
+interface RepeatWindow {
   readonly since: number
   readonly ms: number
   last: AuditEntry
@@ -34,14 +34,14 @@ interface Window {
 
 const minuteMs = 60_000
 /** Actors and things that are counted at a time; those beyond have an entry each. */
-const mostWindows = 10_000
+const maxWindows = 10_000
 
 export function createRepeats({ audit, clock }: RepeatParts): Repeats {
-  const windows = new Map<string, Window>()
+  const windows = new Map<string, RepeatWindow>()
 
-  const isOver = ({ since, ms }: Window): boolean => clock.now() - since >= ms
+  const isOver = ({ since, ms }: RepeatWindow): boolean => clock.now() - since >= ms
 
-  async function write(key: string, window: Window): Promise<void> {
+  async function write(key: string, window: RepeatWindow): Promise<void> {
     windows.delete(key)
     const { last, count, since, ms } = window
     if (count === 0) return
@@ -56,7 +56,7 @@ export function createRepeats({ audit, clock }: RepeatParts): Repeats {
     }
   }
 
-  const writeAll = async (isOver: (window: Window) => boolean): Promise<void> => {
+  const writeAll = async (isOver: (window: RepeatWindow) => boolean): Promise<void> => {
     for (const [key, window] of windows) if (isOver(window)) await write(key, window)
   }
 
@@ -70,7 +70,7 @@ export function createRepeats({ audit, clock }: RepeatParts): Repeats {
         return
       }
       if (open !== undefined) await write(key, open)
-      if (windows.size < mostWindows) windows.set(key, { since: entry.at, ms: windowMs, last: entry, count: 0 })
+      if (windows.size < maxWindows) windows.set(key, { since: entry.at, ms: windowMs, last: entry, count: 0 })
       await audit(entry)
     },
     sweep: () => writeAll(isOver),

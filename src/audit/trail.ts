@@ -6,7 +6,7 @@
  */
 import { printableJson } from '../base/deceptive.ts'
 import { faultOf, genesis, hashOf } from '../storage/chain.ts'
-import type { AuditRecord, AuditTable, Link } from '../storage/store.ts'
+import type { AuditRecord, AuditTable, ChainLink } from '../storage/store.ts'
 
 export type Trail = Pick<AuditTable, 'after'>
 
@@ -19,7 +19,7 @@ const chunk = 500
 
 /** Checks every record from the first on. `firstBroken` is the seq of the first that is missing or not as written. */
 export async function verifyTrail(trail: Trail): Promise<Verification> {
-  let last: Link = { seq: 0, hash: genesis }
+  let last: ChainLink = { seq: 0, hash: genesis }
   for await (const record of records(trail)) {
     const why = faultOf(record, last, hashOf(record))
     if (why !== undefined) return { ok: false, firstBroken: last.seq + 1, why }

@@ -7,10 +7,10 @@
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { genesis } from '../storage/chain.ts'
-import type { AuditTable, Link } from '../storage/store.ts'
+import type { AuditTable, ChainLink } from '../storage/store.ts'
 import { type KeptPass, type PassSeal, parsePass, type VerificationState } from './kept-pass.ts'
 
-export interface Progress extends VerificationState {
+export interface VerificationProgress extends VerificationState {
   /** Seq that the pass under way has reached. */
   readonly reached: number
 }
@@ -18,7 +18,7 @@ export interface Progress extends VerificationState {
 export interface TrailVerification {
   /** Call about every second: verifies some stretches, when they are due. Rejects when the store cannot be used. */
   step(): Promise<void>
-  state(): Progress
+  state(): VerificationProgress
 }
 
 export interface VerificationParts {
@@ -34,14 +34,14 @@ export interface VerificationParts {
 const stretch = 250
 /** Share of the time that the store works at it, and the longest time that a step makes up for, milliseconds. */
 const share = 0.05
-const mostBehindMs = 2_000
+const maxBehindMs = 2_000
 /** Time between two readings of new entries, and from the start of one pass to that of the next, milliseconds. */
 const newMs = 10_000
 const passMs = 3_600_000
 /** Time between two notes of how far the pass has got, and two readings of the notes of another gateway, milliseconds. */
 const keepMs = 30_000
 
-const start: Link = { seq: 0, hash: genesis }
+const start: ChainLink = { seq: 0, hash: genesis }
 const unknown: VerificationState = {
   status: 'running',
   verifiedTo: 0,
@@ -52,7 +52,7 @@ const unknown: VerificationState = {
 }
 
 /** Stretches of one step, whatever the clock says. */
-const mostStretches = 400
+const maxStretches = 400
 
 export function createVerification(parts: VerificationParts): TrailVerification {
   const verifier = new Verifier(parts)
@@ -75,7 +75,7 @@ class Verifier {
   /** The end, or an entry that was changed, was found. */
   #isDone = false
   #isLeading = false
-  #isTold = false
+  #isReported = false
   #steppedAt: number
   #nextAt = Number.NEGATIVE_INFINITY
   /** When the note was read or written last, and how far the pass had got then. */
@@ -85,10 +85,10 @@ class Verifier {
     this.#parts = parts
     const { clock } = parts
     this.#pass = { at: start, begun: clock.now(), state: unknown }
-    this.#steppedAt = clock.steady() - mostBehindMs
+    this.#steppedAt = clock.steady() - maxBehindMs
   }
 
-  get state(): Progress {
+  get state(): VerificationProgress {
     return { ...this.#pass.state, reached: this.#pass.at.seq }
   }
 
@@ -97,13 +97,13 @@ class Verifier {
     if (!leads()) return this.#follow()
     if (!this.#isLeading) await this.#takeOver()
     const now = clock.steady()
-    const budgetMs = Math.min(mostBehindMs, now - this.#steppedAt) * share
+    const budgetMs = Math.min(maxBehindMs, now - this.#steppedAt) * share
     this.#steppedAt = now
     if (now < this.#nextAt) return
     const age = clock.now() - this.#pass.begun
     if (this.#isDone && (age >= passMs || age < 0)) this.#begin()
     let hasMore = true
-    for (let n = 0; hasMore && n < mostStretches; n++) {
+    for (let n = 0; hasMore && n < maxStretches; n++) {
       hasMore = await this.#verify()
       if (clock.steady() - now >= budgetMs) break
     }
@@ -145,17 +145,17 @@ class Verifier {
 
   #noteFault(found: { readonly firstBroken: number; readonly why: string }): void {
     const { clock, log } = this.#parts
-    if (!this.#isTold) log.error({ reason: found.why }, 'the audit trail is not as it was written')
-    this.#isTold = true
+    if (!this.#isReported) log.error({ reason: found.why }, 'the audit trail is not as it was written')
+    this.#isReported = true
     this.#pass = { ...this.#pass, state: { ...this.#pass.state, status: 'broken', ...found } }
     this.#nextAt = clock.steady() + Math.max(newMs, this.#pass.begun + passMs - clock.now())
   }
 
-  #noteEnd({ seq, hash }: Link): void {
+  #noteEnd({ seq, hash }: ChainLink): void {
     const { clock } = this.#parts
     const found = { verifiedTo: seq, lastHash: hash, verifiedAt: clock.now() }
     this.#pass = { ...this.#pass, state: { status: 'intact', ...found, firstBroken: null, why: null } }
-    this.#isTold = false
+    this.#isReported = false
     this.#nextAt = clock.steady() + newMs
   }
 

@@ -137,14 +137,14 @@ export class AddressRanges {
   }
 }
 
-interface Range {
+interface Subnet {
   readonly address: string
   readonly prefix: number
   readonly family: 'ipv4' | 'ipv6'
 }
 
 /** An address, or a range such as 10.0.0.0/8 or fd00::/8 (RFC 4632, RFC 4291 section 2.3); undefined: neither. */
-export function parseRange(text: string): Range | undefined {
+export function parseRange(text: string): Subnet | undefined {
   const [given = '', length, ...rest] = text.split('/')
   const family = isIP(given)
   const address = canonicalAddress(given)

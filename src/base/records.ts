@@ -22,9 +22,9 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 /** Forgets the oldest entry when there are more than `most`. */
 export function forgetOldest<K>(
   kept: Pick<Map<K, unknown> | Set<K>, 'size' | 'delete'> & { keys(): Iterable<K> },
-  most: number,
+  max: number,
 ): void {
-  if (kept.size <= most) return
+  if (kept.size <= max) return
   for (const oldest of kept.keys()) {
     kept.delete(oldest)
     return

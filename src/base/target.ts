@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
+import { DirectMappedCache } from './direct-mapped-cache.ts'
 import { normaliseIpv6 } from './host.ts'
 import { Memo } from './memo.ts'
-import { Near } from './near.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
 
@@ -32,7 +32,7 @@ const origins = new Memo<string, Origin>(4_096)
 
 /** Agents call the same few URLs again and again. Longer ones, and those with a query, are not kept. */
 const maxKnownLength = 512
-const targets = new Near<Target>(1_024)
+const targets = new DirectMappedCache<Target>(1_024)
 
 /**
  * Parses an absolute URL: the raw text behind `/proxy/`, or the URL of a described request. Text that a URL parser would

@@ -22,9 +22,9 @@ export async function run(shell: Shell): Promise<number> {
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   const mayMakeCredential = !usesPostgres(config)
-  const told = quietly(shell)
-  const clock = createClock(config, told.log)
-  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...told })
+  const quiet = quietReport(shell)
+  const clock = createClock(config, quiet.log)
+  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...quiet })
   const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
   try {
     const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }
@@ -39,7 +39,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** What the store has to say goes to the person who runs the command. */
-function quietly({ complain }: Shell): Pick<StorageParts, 'log' | 'report'> {
+function quietReport({ complain }: Shell): Pick<StorageParts, 'log' | 'report'> {
   const say = (_: object, text: string) => complain(text)
   return { log: { info: say, warn: say, error: say }, report: (what, error) => complain(`${what}: ${String(error)}`) }
 }

@@ -31,9 +31,9 @@ Examples:
 
 const options = { ...configOption, ...jsonOption } as const
 
-type Entries = PreparedSet['entries']
+type PreparedEntries = PreparedSet['entries']
 
-interface CheckResult {
+interface ConfigCheckResult {
   readonly mistakes: readonly string[]
   /** With their rules counted: a file that was cut off may still be a valid policy. */
   readonly policies: readonly { readonly name: string; readonly rules: number }[]
@@ -53,14 +53,14 @@ export async function run(shell: Shell): Promise<number> {
 
 async function printResult(shell: Shell, path: string | undefined): Promise<number> {
   const configuration = tryConfiguration(shell, path)
-  const { mistakes, policies }: CheckResult =
+  const { mistakes, policies }: ConfigCheckResult =
     'mistakes' in configuration ? { ...configuration, policies: [] } : await checkAll(configuration, shell.env)
   const ok = mistakes.length === 0
   printJson(shell, { ok, mistakes, policies })
   return ok ? 0 : 1
 }
 
-async function checkAll(configuration: Configuration, env: Environment): Promise<CheckResult> {
+async function checkAll(configuration: Configuration, env: Environment): Promise<ConfigCheckResult> {
   const { entries, lines } = await readPolicies(configuration.config, configuration.baseDirectory)
   const failing = lines.length > 0 ? [] : await failingTests(configuration, entries)
   const misnamed = misnamedVariables(schema, env).map(formatProblem)
@@ -72,7 +72,7 @@ async function checkAll(configuration: Configuration, env: Environment): Promise
 const nameOf = ({ file }: Configuration) => file?.path ?? 'defaults and environment'
 
 /** A gateway does not start with a policy that fails its own tests. */
-function failingTests({ config, baseDirectory }: Configuration, entries: Entries): Promise<readonly string[]> {
+function failingTests({ config, baseDirectory }: Configuration, entries: PreparedEntries): Promise<readonly string[]> {
   const selfTest = createSelfTest(resolve(baseDirectory, config.Policy.Directory))
   return selfTest(soloRulebooks(entries, decisionSettings(config)))
 }

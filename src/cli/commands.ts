@@ -4,13 +4,13 @@ import { StartupError } from '../base/refusals.ts'
 import { ownVersion } from '../runtime/version.ts'
 import { type Command, type Shell, UsageError } from './shell.ts'
 
-interface Entry {
+interface CommandEntry {
   readonly summary: string
   /** Loaded when it is run, so that a small command does not pay for the gateway. */
   readonly load: () => Promise<Command>
 }
 
-const commands: Readonly<Record<string, Entry>> = {
+const commands: Readonly<Record<string, CommandEntry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   console: { summary: 'print a link that opens the console, signed in', load: () => import('./console.ts') },
@@ -85,7 +85,7 @@ function legible(shell: Shell): Shell {
 }
 
 /** The entry with the longest name that the arguments begin with. */
-function findCommand(args: readonly string[]): { readonly entry: Entry; readonly words: number } | undefined {
+function findCommand(args: readonly string[]): { readonly entry: CommandEntry; readonly words: number } | undefined {
   for (const words of [2, 1]) {
     const name = args.slice(0, words).join(' ')
     const entry = Object.hasOwn(commands, name) ? commands[name] : undefined

@@ -25,7 +25,7 @@ Examples:
 
 const options = { ...configOption, ...jsonOption, at: { type: 'string' }, members: { type: 'string' } } as const
 
-interface Member {
+interface MemberView {
   readonly name: string
   readonly version: string
   readonly addresses: readonly string[]
@@ -38,9 +38,9 @@ interface Member {
 }
 
 /** The answer to GET /fleet. */
-interface Fleet {
+interface FleetReport {
   readonly newest: number
-  readonly members: readonly Member[]
+  readonly members: readonly MemberView[]
 }
 
 /** Changes reach all gateways in milliseconds: one that lacks some after this is behind, milliseconds. */
@@ -73,26 +73,26 @@ function countOf(given: string | undefined): number {
   return Number(given ?? 1)
 }
 
-async function readFleet(gateway: GatewayAddress, token: string): Promise<Fleet> {
+async function readFleet(gateway: GatewayAddress, token: string): Promise<FleetReport> {
   const { status, text } = await callJson(gateway, { method: 'GET', path: '/fleet', token })
   const answer = parseJson(text)
   // openapi.json describes it.
-  if (status === 200 && isObject(answer)) return answer as unknown as Fleet
+  if (status === 200 && isObject(answer)) return answer as unknown as FleetReport
   const why = isObject(answer) && typeof answer['detail'] === 'string' ? answer['detail'] : 'Is it the gateway?'
   throw new StartupError(`${gateway.name} answered ${status}. ${why}`)
 }
 
-function missing({ length }: readonly Member[], wanted: number): readonly string[] {
+function missing({ length }: readonly MemberView[], wanted: number): readonly string[] {
   return length < wanted ? [`${wanted - length} of ${wanted} gateways are missing`] : []
 }
 
 /** @param since changes of the last 2 seconds */
-function problemsOf({ name, state, lag }: Member, since: number): readonly string[] {
+function problemsOf({ name, state, lag }: MemberView, since: number): readonly string[] {
   if (state !== 'Serving') return [`${name} is not known to serve: it is ${state}`]
   return lag !== null && lag > since ? [`${name} lacks ${lag} changes`] : []
 }
 
-function table(members: readonly Member[]): readonly string[] {
+function table(members: readonly MemberView[]): readonly string[] {
   const head = ['GATEWAY', 'STATE', 'LAG', 'LAST SEEN', 'VERSION', 'STARTED', 'ADDRESSES', 'DIFFERS IN']
   const rows = members.map(({ name, isThis, state, lag, lastSeenAt, version, startedAt, addresses, differs }) => [
     `${name}${isThis ? ' *' : ''}`,

@@ -5,7 +5,7 @@ import { type RequestOptions as SecureOptions, request as secureRequest } from '
 import { StartupError } from '../base/refusals.ts'
 import { entrypointsOf } from '../gateway/entrypoints.ts'
 import { readCertificate } from '../http/certificate.ts'
-import type { Place } from '../http/listeners.ts'
+import type { Endpoint } from '../http/listeners.ts'
 import { request } from '../http/node-http.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Configuration } from './configuration.ts'
@@ -48,7 +48,7 @@ function configured(configuration: Configuration): string {
 }
 
 /** Where this machine reaches a configured place. */
-export function addressOf(place: Place, { System: { Server } }: Configuration['config']): string {
+export function addressOf(place: Endpoint, { System: { Server } }: Configuration['config']): string {
   if ('path' in place) return `unix:${place.path}`
   if ('fd' in place) throw new TypeError('the address of a passed socket is not known')
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[place.host] ?? place.host

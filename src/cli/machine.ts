@@ -7,7 +7,7 @@ import { StartupError } from '../base/refusals.ts'
 import { schema } from '../config/schema.ts'
 import { entrypointsOf } from '../gateway/entrypoints.ts'
 import { usesPostgres } from '../gateway/storage.ts'
-import { assertFree, type Place } from '../http/listeners.ts'
+import { assertFree, type Endpoint } from '../http/listeners.ts'
 import { assertUsable } from '../http/unix-socket.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import type { Configuration } from './configuration.ts'
@@ -62,7 +62,7 @@ function placeChecks(configuration: Configuration): readonly Promise<void>[] {
 }
 
 /** None are configured when the process that starts the gateway is to pass sockets. */
-function placesOf(configuration: Configuration): readonly Place[] {
+function placesOf(configuration: Configuration): readonly Endpoint[] {
   try {
     return entrypointsOf({ ...configuration, passedSockets: [] }).flatMap(({ listen }) => listen)
   } catch (error) {

@@ -33,7 +33,7 @@ export async function run(shell: Shell): Promise<number> {
     : readConfigured(configuration))
   const prepared = await prepareSet(languageOf(configuration.config), inputs)
   const reports = await Promise.all(inputs.map(input => lintInput(input, configuration)))
-  const result: CheckResult = {
+  const result: PolicyCheckResult = {
     policies: prepared.entries.size,
     mistakes: [...lines, ...prepared.lines],
     warnings: reports.flatMap(({ warnings }) => warnings),
@@ -45,13 +45,13 @@ export async function run(shell: Shell): Promise<number> {
   return ok ? 0 : 1
 }
 
-interface CheckResult extends Report {
+interface PolicyCheckResult extends WarningReport {
   /** How many have no mistake. */
   readonly policies: number
   readonly mistakes: readonly string[]
 }
 
-function printLines(shell: Shell, { policies, mistakes, warnings, silenced }: CheckResult): void {
+function printLines(shell: Shell, { policies, mistakes, warnings, silenced }: PolicyCheckResult): void {
   const lineOf = ({ place, path, message }: Placed<LintWarning>) => `${place}: ${path}: ${message}`
   for (const mistake of mistakes) shell.complain(mistake)
   for (const warning of warnings) shell.print(`${lineOf(warning)} (${warning.code})`)
@@ -68,13 +68,16 @@ function readConfigured({ config, baseDirectory }: Configuration): Promise<Polic
 /** A warning, and where it is: `policies/x.yaml:8:5`. */
 type Placed<W extends LintWarning> = W & { readonly place: string }
 
-interface Report {
+interface WarningReport {
   readonly warnings: readonly Placed<LintWarning>[]
   readonly silenced: readonly Placed<SilencedWarning>[]
 }
 
 /** A document with mistakes has no warnings. */
-async function lintInput({ document, where, createdAt }: PolicyInput, { config }: Configuration): Promise<Report> {
+async function lintInput(
+  { document, where, createdAt }: PolicyInput,
+  { config }: Configuration,
+): Promise<WarningReport> {
   const parsed = await parsePolicyInTurns(document, languageOf(config))
   if ('problems' in parsed) return { warnings: [], silenced: [] }
   const { warnings, silenced } = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })

@@ -1,6 +1,6 @@
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
-import { StartupError } from '../base/refusals.ts'
+import { type FieldError, StartupError } from '../base/refusals.ts'
 import type { PolicyInput } from '../policies/entry.ts'
 import { readPolicyFolder } from '../policies/files.ts'
 import { requestAdminToken } from './admin-token.ts'
@@ -59,12 +59,6 @@ async function readFolder(folder: string): Promise<readonly PolicyInput[]> {
   if (lines.length > 0) throw new StartupError(lines.join('\n'))
   if (inputs.length === 0) throw new StartupError(`${folder} contains no policy files (*.yaml).`)
   return inputs
-}
-
-interface FieldError {
-  /** `policies[0].rules[2].effect`. */
-  readonly field: string
-  readonly message: string
 }
 
 /** The error with its place in the file. */

@@ -52,7 +52,7 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const rulebook = await readRulebook(values.policy, configuration)
   const inForce = await readInForce(configuration)
-  const tally: Tally = { same: 0, needBody: 0, skipped: 0, changes: new Map() }
+  const tally: ReplayTally = { same: 0, needBody: 0, skipped: 0, changes: new Map() }
   for await (const text of await openLines(values.log)) {
     const line = parseLine(text)
     if (line?.decision === undefined) continue
@@ -67,7 +67,7 @@ export async function run(shell: Shell): Promise<number> {
   return 0
 }
 
-interface Tally {
+interface ReplayTally {
   same: number
   needBody: number
   skipped: number
@@ -75,7 +75,7 @@ interface Tally {
   readonly changes: Map<string, number>
 }
 
-function compare(tally: Tally, line: Line, decided: string | undefined): void {
+function compare(tally: ReplayTally, line: Line, decided: string | undefined): void {
   if (decided === undefined) tally.skipped++
   else if (decided === 'body') tally.needBody++
   else if (decided === line.decision) tally.same++
@@ -86,7 +86,7 @@ function compare(tally: Tally, line: Line, decided: string | undefined): void {
   }
 }
 
-function report(shell: Shell, { same, needBody, skipped, changes }: Tally): void {
+function report(shell: Shell, { same, needBody, skipped, changes }: ReplayTally): void {
   const ranked = [...changes].sort(([, a], [, b]) => b - a)
   for (const [change, times] of ranked) shell.print(`${String(times).padStart(7)} x  ${change}`)
   const changed = ranked.reduce((sum, [, times]) => sum + times, 0)

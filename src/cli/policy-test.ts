@@ -72,7 +72,7 @@ interface Unmatched {
   readonly rules: readonly string[]
 }
 
-interface Result {
+interface SuiteResult {
   readonly passed: number
   readonly failed: number
   readonly mistakes: readonly string[]
@@ -80,7 +80,7 @@ interface Result {
   readonly unmatched: readonly Unmatched[]
 }
 
-function printLines(shell: Shell, { passed, failed, mistakes, tests, unmatched }: Result): void {
+function printLines(shell: Shell, { passed, failed, mistakes, tests, unmatched }: SuiteResult): void {
   for (const mistake of mistakes) shell.complain(mistake)
   for (const { policy, name, place, faults } of tests) {
     shell.print(faults.length === 0 ? `ok      ${policy}: ${name}` : `FAILED  ${policy}: ${name} (${place})`)

@@ -1,7 +1,7 @@
 import { StartupError } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
 import { createGateway, type Gateway } from '../gateway/gateway.ts'
-import type { Address, PassedPlace } from '../http/listeners.ts'
+import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Service } from '../http/service.ts'
 import { createLog } from '../log/log.ts'
 import { systemClock } from '../runtime/clock.ts'
@@ -79,7 +79,7 @@ function listenForHangup(shell: Shell): (handler: () => void) => void {
   }
 }
 
-interface Closing {
+interface ShutdownParts {
   readonly log: FlushedLog
   /** How long closing may take before the process is killed, milliseconds. */
   readonly limitMs: number
@@ -88,7 +88,7 @@ interface Closing {
 type FlushedLog = ReturnType<typeof createLog>
 
 /** Resolves with the exit code once a signal has ended the gateway. */
-function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: Closing): Promise<number> {
+function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: ShutdownParts): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
@@ -129,7 +129,7 @@ function kill(shell: Shell, log: FlushedLog): void {
 }
 
 /** How to reach a page of the gateway. */
-function pageAt(addresses: readonly Address[], path: string): string {
+function pageAt(addresses: readonly ListenerAddress[], path: string): string {
   const tcp = addresses.find(({ port, only = 'management' }) => port !== undefined && only === 'management')
   return tcp === undefined ? `http://localhost${path}, over the unix socket` : `${tcp.url}${path}`
 }
@@ -140,7 +140,7 @@ const addressNames: Readonly<Record<Service, string>> = {
   forward: 'Forward proxy',
 }
 
-function startupBlock(addresses: readonly Address[], file: string | undefined, gateway: Gateway): string {
+function startupBlock(addresses: readonly ListenerAddress[], file: string | undefined, gateway: Gateway): string {
   const rows = [
     ['Version', ownVersion()],
     ...addresses.map(({ url, only = 'proxy' }) => [addressNames[only], url] as const),
@@ -162,7 +162,7 @@ const first = 3
  *
  * @throws StartupError
  */
-export function passedSockets(env: Environment, pid: number): readonly PassedPlace[] {
+export function passedSockets(env: Environment, pid: number): readonly PassedEndpoint[] {
   const { LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES } = env
   if (LISTEN_FDS === undefined || LISTEN_PID !== String(pid)) return []
   if (!/^[1-9]\d{0,3}$/.test(LISTEN_FDS))

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { verifyTrail } from '../audit/trail.ts'
 import { StartupError } from '../base/refusals.ts'
 import { schemaName } from '../config/formats.ts'
-import { type Copied, copyTables, type Ends, trailOf } from '../storage/copy.ts'
+import { type Copied, type CopyEnds, copyTables, trailOf } from '../storage/copy.ts'
 import type { PostgresSettings } from '../storage/postgres/settings.ts'
 import { fillPostgres } from '../storage/postgres/whole.ts'
 import type { Db } from '../storage/schema.ts'
@@ -42,7 +42,7 @@ const options = {
   'ca-file': { type: 'string' },
 } as const
 
-interface Result {
+interface CopyResult {
   readonly copied: readonly Copied[]
   readonly lastHash: string
 }
@@ -69,7 +69,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** @param before hash of the last record of the source */
-async function copyVerified(ends: Ends, before: string): Promise<Result> {
+async function copyVerified(ends: CopyEnds, before: string): Promise<CopyResult> {
   const copied = await copyTables(ends)
   const lastHash = await verified(ends.to, 'target')
   ends.proceed()
@@ -109,14 +109,14 @@ function folderOf(given: string | undefined): string {
   return resolve(given)
 }
 
-interface Target {
+interface CopyTarget {
   readonly to?: string | undefined
   readonly schema: string
   readonly tls: string
   readonly 'ca-file'?: string | undefined
 }
 
-function settingsOf(shell: Shell, { to, schema, tls, 'ca-file': caFile }: Target): PostgresSettings {
+function settingsOf(shell: Shell, { to, schema, tls, 'ca-file': caFile }: CopyTarget): PostgresSettings {
   const connectionString = to ?? shell.env['AGENT_GATEWAY_STORAGE_TO']
   if (connectionString === undefined || connectionString === '') throw new UsageError('--to is missing')
   if (!/^postgres(ql)?:/i.test(connectionString)) {

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import { normaliseHost } from '../base/host.ts'
-import type { ConfigProblem, Findings } from './given.ts'
+import type { ConfigFindings, ConfigProblem } from './given.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
 
@@ -19,7 +19,7 @@ const { Tls } = schema.System.Server
 const readBytes = 65_536
 
 /** Bytes of bodies that may be held at once, as far as the memory of this process allows. */
-export const mostHeldBytes = ({ Proxy: proxy }: Config): number => Math.min(proxy.MaxHeldBytes, heapShare())
+export const maxHeldBytes = ({ Proxy: proxy }: Config): number => Math.min(proxy.MaxHeldBytes, heapShare())
 const heapShare = (): number => Math.floor(getHeapStatistics().heap_size_limit / 4)
 
 /** Bytes that one body may hold. */
@@ -61,7 +61,7 @@ const checks: readonly CrossCheck[] = [
     settings: [schema.Proxy.MaxHeldBytes, schema.Proxy.MaxEvaluatedBodyBytes, schema.HumanInTheLoop.MaxStoredBodyBytes],
     problem(config) {
       const least = longestHeldBody(config)
-      if (mostHeldBytes(config) >= least) return false
+      if (maxHeldBytes(config) >= least) return false
       const reason = 'so that one body of MaxEvaluatedBodyBytes or HumanInTheLoop:MaxStoredBodyBytes can be held'
       return config.Proxy.MaxHeldBytes < least
         ? `must be at least ${least}, ${reason}`
@@ -215,7 +215,7 @@ const isBareScheme = ({ Header, Prefix = '' }: Config['Upstreams'][number]): boo
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 
 /** Mistakes in the combination of settings. `fallbackPlace` is used when none of the settings was given. */
-export function crossCheck(config: Config, given: Findings['given'], fallbackPlace: string): ConfigProblem[] {
+export function crossCheck(config: Config, given: ConfigFindings['given'], fallbackPlace: string): ConfigProblem[] {
   const problems: ConfigProblem[] = []
   for (const { settings, problem } of checks) {
     const found = settings.map(setting => given.get(setting)).filter(one => one !== undefined)

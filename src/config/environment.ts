@@ -1,5 +1,5 @@
 import { didYouMean } from '../base/nearest.ts'
-import { type Child, type ConfigProblem, childOf, type Findings, record, unknownKey } from './given.ts'
+import { type Child, type ConfigFindings, type ConfigProblem, childOf, record, unknownKey } from './given.ts'
 import { isSetting, type Setting, type SettingTree, settingsOf } from './setting.ts'
 import { readFromText } from './value.ts'
 
@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
  * Takes the variables that name a setting: the keys on the way to it, in any letter case, joined by `__`
  * (spec.md 5.6). Only names that begin with a key of the top level are looked at, and none with an empty part.
  */
-export function readEnvironment(schema: SettingTree, env: Environment, findings: Findings): void {
+export function readEnvironment(schema: SettingTree, env: Environment, findings: ConfigFindings): void {
   const seen = new Map<Setting<unknown>, string>()
   for (const [name, text] of Object.entries(env)) {
     const keys = name.split('__')
@@ -35,10 +35,10 @@ export function misnamedVariables(schema: SettingTree, env: Environment): readon
   return Object.keys(env).flatMap(name => {
     const [first = '', ...rest] = name.split('__')
     if (rest.length > 0 && childOf(schema, first) !== undefined) return []
-    const near = Object.keys(schema).find(
+    const similar = Object.keys(schema).find(
       key => didYouMean(first, [key]) !== '' && 'setting' in find(schema, [key, ...rest]),
     )
-    const path = /[-_:.]/.test(name) ? (names.get(bare(name)) ?? (near === undefined ? [] : [near, ...rest])) : []
+    const path = /[-_:.]/.test(name) ? (names.get(bare(name)) ?? (similar === undefined ? [] : [similar, ...rest])) : []
     if (path.length < 2) return []
     const right = path.join('__').replaceAll('-', '_').toUpperCase()
     return [{ place: `env ${name}`, message: `is not read: the name of the setting is ${right}` }]

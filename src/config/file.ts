@@ -1,5 +1,5 @@
 import { isObject } from '../base/records.ts'
-import { assemble, childOf, type Findings, record, unknownKey } from './given.ts'
+import { assemble, type ConfigFindings, childOf, record, unknownKey } from './given.ts'
 import { isSetting, type Setting, type SettingTree } from './setting.ts'
 import { readTyped } from './value.ts'
 import { parseYaml } from './yaml.ts'
@@ -11,7 +11,7 @@ export interface ConfigFile {
 }
 
 /** Takes what a YAML file says: nested maps, keys in any letter case. */
-export function readFile(schema: SettingTree, file: ConfigFile, findings: Findings): void {
+export function readFile(schema: SettingTree, file: ConfigFile, findings: ConfigFindings): void {
   const yaml = parseYaml(file.text)
   if ('problems' in yaml) {
     for (const { line, column, kind } of yaml.problems) {
@@ -30,9 +30,9 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Findin
     findings.problems.push({ place: place([]), message: 'must be a map of keys and values' })
 }
 
-interface Walk {
+interface ConfigWalk {
   readonly place: (path: readonly string[]) => string
-  readonly findings: Findings
+  readonly findings: ConfigFindings
 }
 
 /** A place in the file: its keys as the file spells them, and its name as the schema does. */
@@ -46,7 +46,7 @@ const below = (spot: Spot, key: string, name: string): Spot => ({
   name: spot.name === '' ? name : `${spot.name}:${name}`,
 })
 
-function readTree(walk: Walk, tree: SettingTree, map: Readonly<Record<string, unknown>>, above: Spot): void {
+function readTree(walk: ConfigWalk, tree: SettingTree, map: Readonly<Record<string, unknown>>, above: Spot): void {
   const seen = new Set<string>()
   for (const [key, value] of Object.entries(map)) {
     const child = childOf(tree, key)
@@ -58,7 +58,7 @@ function readTree(walk: Walk, tree: SettingTree, map: Readonly<Record<string, un
   }
 }
 
-function readNode(walk: Walk, node: Setting<unknown> | SettingTree, value: unknown, spot: Spot): void {
+function readNode(walk: ConfigWalk, node: Setting<unknown> | SettingTree, value: unknown, spot: Spot): void {
   if (isSetting(node)) {
     if (value === null) report(walk, spot, 'must have a value; give one or remove the key')
     else readSetting(walk, node, value, spot)
@@ -67,7 +67,7 @@ function readNode(walk: Walk, node: Setting<unknown> | SettingTree, value: unkno
   else if (value !== null) report(walk, spot, 'must be a map of keys and values')
 }
 
-function readSetting(walk: Walk, setting: Setting<unknown>, value: unknown, spot: Spot): void {
+function readSetting(walk: ConfigWalk, setting: Setting<unknown>, value: unknown, spot: Spot): void {
   const { entry } = setting
   const reading =
     entry !== undefined && Array.isArray(value)
@@ -77,13 +77,13 @@ function readSetting(walk: Walk, setting: Setting<unknown>, value: unknown, spot
 }
 
 /** One entry of a list of maps: its settings are the same as those of the next entry, so they are found apart. */
-function readEntry(walk: Walk, tree: SettingTree, item: unknown, spot: Spot): unknown {
-  const findings: Findings = { given: new Map(), problems: walk.findings.problems }
+function readEntry(walk: ConfigWalk, tree: SettingTree, item: unknown, spot: Spot): unknown {
+  const findings: ConfigFindings = { given: new Map(), problems: walk.findings.problems }
   if (isObject(item)) readTree({ ...walk, findings }, tree, item, spot)
   else report(walk, spot, 'must be a map of keys and values')
   return assemble(tree, findings.given)
 }
 
-function report(walk: Walk, spot: Spot, message: string): void {
+function report(walk: ConfigWalk, spot: Spot, message: string): void {
   walk.findings.problems.push({ place: walk.place(spot.keys), message: `${spot.name}: ${message}` })
 }

@@ -7,7 +7,7 @@ import { parseTarget } from '../base/target.ts'
 import { isTimeZone } from '../policy/language/fields/zone.ts'
 import { parseWindow } from '../policy/language/operators/ordering.ts'
 import { chosenSecretProblem } from './entropy.ts'
-import type { Format } from './setting.ts'
+import type { TextFormat } from './setting.ts'
 
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
 const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-authenticate'])
@@ -15,56 +15,56 @@ const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-
 const takenHeaders = new Set([...framingHeaders, 'authorization', 'cookie'])
 
 /** RFC 9110 section 5.1, without the fields that are taken. */
-export const headerName: Format = value => {
+export const headerName: TextFormat = value => {
   if (!token.test(value) || value.includes('_')) return 'must be a header field name of letters, digits and dashes'
   return takenHeaders.has(value.toLowerCase()) ? 'must not be a field that HTTP itself uses' : undefined
 }
 
 /** The field that a credential is sent in. */
-export const credentialHeader: Format = value => {
+export const credentialHeader: TextFormat = value => {
   if (!token.test(value) || value.includes('_')) return 'must be a header field name of letters, digits and dashes'
   return framingHeaders.has(value.toLowerCase()) ? 'must not be a field that frames or routes a request' : undefined
 }
 
 /** Text before a credential, such as `Bearer `. */
-export const credentialPrefix: Format = value =>
+export const credentialPrefix: TextFormat = value =>
   /^[\x21-\x7e][\x20-\x7e]*$/.test(value) ? undefined : 'must be printable ASCII characters'
 
 /** Name of an environment variable. */
-export const variableName: Format = value =>
+export const variableName: TextFormat = value =>
   /^[A-Za-z_][A-Za-z0-9_]*$/.test(value) ? undefined : 'must be the name of an environment variable'
 
 /** An address, or a range such as 10.0.0.0/8 or fd00::/8. */
-export const cidr: Format = value => {
+export const cidr: TextFormat = value => {
   return parseRange(value) === undefined ? 'must be an IP address or a range such as 10.0.0.0/8' : undefined
 }
 
 const name = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/i
 
 /** `unix` stands for all clients of the unix socket. */
-export const peerRange: Format = value =>
+export const peerRange: TextFormat = value =>
   value.toLowerCase() === 'unix' || cidr(value) === undefined
     ? undefined
     : 'must be an IP address, a range such as 10.0.0.0/8, or unix'
 
 /** Permission bits of a file, `0660`. */
-export const octalMode: Format = value =>
+export const octalMode: TextFormat = value =>
   /^0?[0-7]{3}$/.test(value) ? undefined : 'must be three octal digits, such as 0660'
 
 /** A host name, an IPv4 address, or an IPv6 address in brackets: as a URL has it, without a port. */
-export const hostName: Format = value => {
+export const hostName: TextFormat = value => {
   const valid = value.startsWith('[') ? value.endsWith(']') && isIP(value.slice(1, -1)) === 6 : name.test(value)
   return valid ? undefined : 'must be a host name without scheme, port or path'
 }
 
 /** `example.com`, `*.example.com` (any name below it) or `.example.com` (both). */
-export const hostPattern: Format = value =>
+export const hostPattern: TextFormat = value =>
   hostName(value.replace(/^\*?\./, '')) === undefined && parseHostPattern(value) !== undefined
     ? undefined
     : 'must be a host such as example.com or *.example.com'
 
 /** A host pattern with the port that it is about, `localhost:11434`; without one it is about the usual port. */
-export const hostAndPort: Format = value => {
+export const hostAndPort: TextFormat = value => {
   const [, host = '', port] = /^(.*?)(?::(\d{1,5}))?$/.exec(value) ?? []
   const portValid = port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
   return portValid && hostPattern(host) === undefined
@@ -73,53 +73,53 @@ export const hostAndPort: Format = value => {
 }
 
 /** An address, or a name to resolve, to listen on. */
-export const listenHost: Format = value =>
+export const listenHost: TextFormat = value =>
   isIP(value) !== 0 || name.test(value) ? undefined : 'must be an IP address or a host name'
 
-export const httpUrl: Format = value => {
+export const httpUrl: TextFormat = value => {
   const url = URL.parse(value)
   const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === ''
   return plain ? undefined : 'must be an http or https URL without user or fragment'
 }
 
 /** Scheme, host and port alone, in the spelling that targets have. */
-export const originUrl: Format = value => {
+export const originUrl: TextFormat = value => {
   const target = parseTarget(value)
   const plain = typeof target !== 'string' && target.requestTarget === '/'
   return plain ? undefined : 'must be an http or https URL of a host alone, such as https://api.example.com'
 }
 
 /** The address of an issuer of tokens (OpenID Connect Discovery 1.0 section 2). */
-export const issuerUrl: Format = value =>
+export const issuerUrl: TextFormat = value =>
   httpUrl(value) ?? (value.includes('?') ? 'must be a URL without query' : undefined)
 
-export const hitlEvent: Format = value =>
+export const hitlEvent: TextFormat = value =>
   hitlEvents.some(event => event === value) ? undefined : `must be one of ${hitlEvents.join(', ')}`
 
-export const uuid: Format = value =>
+export const uuid: TextFormat = value =>
   /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? undefined : 'must be a UUID'
 
 /** bcrypt reads no more than 72 bytes. */
-export const clientSecret: Format = value =>
+export const clientSecret: TextFormat = value =>
   Buffer.byteLength(value) <= 72 ? chosenSecretProblem(value) : 'must be no longer than 72 bytes'
 
 /** The one kind of identity provider (spec.md 5.6). */
-export const provider: Format = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
+export const provider: TextFormat = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
 
 /** It stands in tables, log lines and messages. */
-export const memberName: Format = value =>
+export const memberName: TextFormat = value =>
   /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value)
     ? undefined
     : 'must be up to 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit'
 
 /** Nothing in it must be quoted. PostgreSQL keeps names that begin with pg_ for itself. */
-export const schemaName: Format = value =>
+export const schemaName: TextFormat = value =>
   /^(?!pg_)[a-z_][a-z0-9_]{0,50}$/.test(value)
     ? undefined
     : 'must be up to 51 lower-case letters, digits and underscores, and not begin with a digit or pg_'
 
 /** `08:00-18:00`; an end before the start lies on the next day. */
-export const hours: Format = value => (parseWindow(value) === undefined ? 'must be like 08:00-18:00' : undefined)
+export const hours: TextFormat = value => (parseWindow(value) === undefined ? 'must be like 08:00-18:00' : undefined)
 
-export const timeZone: Format = value =>
+export const timeZone: TextFormat = value =>
   isTimeZone(value) ? undefined : 'must be an IANA time zone such as Europe/Berlin'

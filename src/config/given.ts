@@ -1,7 +1,7 @@
 import { didYouMean } from '../base/nearest.ts'
 import { adviceOnGone } from './gone.ts'
 import { isSetting, type Setting, type SettingTree } from './setting.ts'
-import type { Reading } from './value.ts'
+import type { ParsedValue } from './value.ts'
 
 /** One mistake in the configuration. `place` is `gateway.yaml:8:5` or `env NAME`. */
 export interface ConfigProblem {
@@ -13,23 +13,23 @@ export interface ConfigProblem {
 export const formatProblem = (problem: ConfigProblem): string => `${problem.place}: ${problem.message}`
 
 /** The value that a source gives to a setting. Undefined: the value is wrong, and a problem reports it. */
-export interface Given {
+export interface GivenValue {
   readonly place: string
   readonly value: unknown
 }
 
 /** The values that all sources gave so far (a later source wins), and every mistake. */
-export interface Findings {
-  readonly given: Map<Setting<unknown>, Given>
+export interface ConfigFindings {
+  readonly given: Map<Setting<unknown>, GivenValue>
   readonly problems: ConfigProblem[]
 }
 
 /** Takes one reading into the findings. `name` stands in front of the problem; empty when the place says it all. */
 export function record(
-  findings: Findings,
+  findings: ConfigFindings,
   setting: Setting<unknown>,
   at: { readonly place: string; readonly name: string },
-  reading: Reading,
+  reading: ParsedValue,
 ): void {
   if ('value' in reading) {
     findings.given.set(setting, { place: at.place, value: reading.value })
@@ -61,7 +61,7 @@ export function unknownKey(tree: SettingTree, keys: readonly string[]): string {
 }
 
 /** The values of a tree: what was given, else the default. Frozen all the way down. */
-export function assemble(tree: SettingTree, given: Findings['given']): unknown {
+export function assemble(tree: SettingTree, given: ConfigFindings['given']): unknown {
   const entries = Object.entries(tree).map(([key, node]) => {
     if (!isSetting(node)) return [key, assemble(node, given)]
     const found = given.get(node)

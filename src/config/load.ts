@@ -1,7 +1,7 @@
 import { crossCheck } from './check.ts'
 import { type Environment, readEnvironment } from './environment.ts'
 import { type ConfigFile, readFile } from './file.ts'
-import { assemble, type ConfigProblem, type Findings } from './given.ts'
+import { assemble, type ConfigFindings, type ConfigProblem } from './given.ts'
 import { type Config, schema } from './schema.ts'
 
 export interface ConfigSources {
@@ -17,7 +17,7 @@ export type LoadedConfig = { readonly config: Config } | { readonly problems: re
  * is reported, and with one there is no configuration.
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
-  const findings: Findings = { given: new Map(), problems: [] }
+  const findings: ConfigFindings = { given: new Map(), problems: [] }
   if (sources.file !== undefined) readFile(schema, sources.file, findings)
   readEnvironment(schema, sources.env, findings)
   // Each setting of the schema has a value of its type: what was given was checked, and defaults have it.

@@ -34,11 +34,11 @@ import {
   number,
   objects,
   optional,
+  type SettingValues,
   secret,
   secretList,
   text,
   timespan,
-  type Values,
 } from './setting.ts'
 import { fleet, storage } from './storage.ts'
 
@@ -285,4 +285,4 @@ export const schema = {
 } as const
 
 /** All settings with their values: `config.System.Server.Http.Port`. Frozen. */
-export type Config = Values<typeof schema>
+export type Config = SettingValues<typeof schema>

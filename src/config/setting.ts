@@ -15,20 +15,20 @@ export interface Setting<T> {
   /** Printed as *** wherever settings are shown. */
   readonly secret?: boolean
   /** Further rule for the text, or for each text of a list. */
-  readonly format?: Format
+  readonly format?: TextFormat
   /** kind objects: the settings of one entry; absent when another part of the program checks the entries. */
   readonly entry?: SettingTree
 }
 
 /** Says what is wrong with the text ("must be ..."), never repeating it; undefined when nothing is. */
-export type Format = (text: string) => string | undefined
+export type TextFormat = (text: string) => string | undefined
 
 export interface SettingTree {
   readonly [key: string]: Setting<unknown> | SettingTree
 }
 
 /** The plain values of a tree of settings. */
-export type Values<S> = S extends Setting<infer T> ? T : { readonly [K in keyof S]: Values<S[K]> }
+export type SettingValues<S> = S extends Setting<infer T> ? T : { readonly [K in keyof S]: SettingValues<S[K]> }
 
 export function isSetting(node: Setting<unknown> | SettingTree): node is Setting<unknown> {
   return typeof node['kind'] === 'string'
@@ -45,13 +45,13 @@ export function* settingsOf(
   }
 }
 
-interface Range {
+interface NumberRange {
   readonly min?: number
   readonly max?: number
   readonly auto?: number
 }
 
-export const integer = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+export const integer = (value: number, meaning: string, range: NumberRange = {}): Setting<number> => ({
   kind: 'integer',
   default: value,
   meaning,
@@ -60,7 +60,7 @@ export const integer = (value: number, meaning: string, range: Range = {}): Sett
   ...(range.auto === undefined ? {} : { auto: range.auto }),
 })
 
-export const number = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+export const number = (value: number, meaning: string, range: NumberRange = {}): Setting<number> => ({
   kind: 'number',
   default: value,
   meaning,
@@ -74,7 +74,7 @@ export const boolean = (value: boolean, meaning: string): Setting<boolean> => ({
 })
 
 /** Text that is never empty. */
-export const text = (value: string, meaning: string, format?: Format): Setting<string> => ({
+export const text = (value: string, meaning: string, format?: TextFormat): Setting<string> => ({
   kind: 'text',
   default: value,
   meaning,
@@ -82,7 +82,7 @@ export const text = (value: string, meaning: string, format?: Format): Setting<s
 })
 
 /** Text that is absent unless configured. */
-export const optional = (meaning: string, format?: Format): Setting<string | undefined> => ({
+export const optional = (meaning: string, format?: TextFormat): Setting<string | undefined> => ({
   kind: 'text',
   default: undefined,
   meaning,
@@ -90,7 +90,7 @@ export const optional = (meaning: string, format?: Format): Setting<string | und
 })
 
 /** Absent unless configured, and never shown. */
-export const secret = (meaning: string, format?: Format): Setting<string | undefined> => ({
+export const secret = (meaning: string, format?: TextFormat): Setting<string | undefined> => ({
   ...optional(meaning, format),
   secret: true,
 })
@@ -102,20 +102,24 @@ export const choice = <const C extends readonly string[]>(
 ): Setting<C[number]> => ({ kind: 'choice', default: value, choices, meaning })
 
 /** A YAML list, or comma-separated text in an environment variable. */
-export const list = (meaning: string, format?: Format, value: readonly string[] = []): Setting<readonly string[]> => ({
+export const list = (
+  meaning: string,
+  format?: TextFormat,
+  value: readonly string[] = [],
+): Setting<readonly string[]> => ({
   kind: 'list',
   default: value,
   meaning,
   ...(format && { format }),
 })
 
-export const secretList = (meaning: string, format?: Format): Setting<readonly string[]> => ({
+export const secretList = (meaning: string, format?: TextFormat): Setting<readonly string[]> => ({
   ...list(meaning, format),
   secret: true,
 })
 
 /** `hh:mm:ss` or `d.hh:mm:ss`, kept as milliseconds. `min` and `max` are milliseconds too. */
-export const timespan = (value: number, meaning: string, range: Range = {}): Setting<number> => ({
+export const timespan = (value: number, meaning: string, range: NumberRange = {}): Setting<number> => ({
   kind: 'timespan',
   default: value,
   meaning,
@@ -123,7 +127,10 @@ export const timespan = (value: number, meaning: string, range: Range = {}): Set
 })
 
 /** A list of maps with the same keys. */
-export const objects = <const S extends SettingTree>(entry: S, meaning: string): Setting<readonly Values<S>[]> => ({
+export const objects = <const S extends SettingTree>(
+  entry: S,
+  meaning: string,
+): Setting<readonly SettingValues<S>[]> => ({
   kind: 'objects',
   default: [],
   meaning,

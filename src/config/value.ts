@@ -2,10 +2,10 @@ import { formatSetting, parseTimespan } from './duration.ts'
 import type { Setting } from './setting.ts'
 
 /** The checked value of a setting, or what is wrong with it. The problem never repeats what was given. */
-export type Reading = { readonly value: unknown } | { readonly problem: string }
+export type ParsedValue = { readonly value: unknown } | { readonly problem: string }
 
 /** Checks a value that YAML has already given a type. */
-export function readTyped(setting: Setting<unknown>, raw: unknown): Reading {
+export function readTyped(setting: Setting<unknown>, raw: unknown): ParsedValue {
   if (setting.auto !== undefined && raw === 'auto') return { value: setting.auto }
   switch (setting.kind) {
     case 'integer':
@@ -27,7 +27,7 @@ export function readTyped(setting: Setting<unknown>, raw: unknown): Reading {
 }
 
 /** Checks the text of an environment variable. Lists are separated by commas. */
-export function readFromText(setting: Setting<unknown>, raw: string): Reading {
+export function readFromText(setting: Setting<unknown>, raw: string): ParsedValue {
   if (setting.auto !== undefined && raw === 'auto') return { value: setting.auto }
   switch (setting.kind) {
     case 'integer':
@@ -56,25 +56,25 @@ function numberExpected({ kind, auto }: Setting<unknown>): string {
   return auto === undefined ? 'must be a whole number' : 'must be a whole number, or auto'
 }
 
-function readNumber(setting: Setting<unknown>, value: number): Reading {
+function readNumber(setting: Setting<unknown>, value: number): ParsedValue {
   const fits = setting.kind === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)
   return fits ? inRange(setting, value, String) : { problem: numberExpected(setting) }
 }
 
-function readTimespan(setting: Setting<unknown>, raw: unknown): Reading {
+function readTimespan(setting: Setting<unknown>, raw: unknown): ParsedValue {
   const value = typeof raw === 'string' ? parseTimespan(raw) : undefined
   if (value === undefined) return { problem: 'must be a time span such as 00:15:00 or 1.00:00:00' }
   return inRange(setting, value, formatSetting)
 }
 
-function inRange(setting: Setting<unknown>, value: number, show: (limit: number) => string): Reading {
+function inRange(setting: Setting<unknown>, value: number, show: (limit: number) => string): ParsedValue {
   const { min, max } = setting
   if (min !== undefined && value < min) return { problem: `must be >= ${show(min)}` }
   if (max !== undefined && value > max) return { problem: `must be <= ${show(max)}` }
   return { value }
 }
 
-function readText(setting: Setting<unknown>, value: string): Reading {
+function readText(setting: Setting<unknown>, value: string): ParsedValue {
   if (value === '') return { problem: 'must not be empty' }
   if (/\p{Cc}/u.test(value)) return { problem: 'must not contain control characters' }
   if (!value.isWellFormed()) return { problem: 'must be well-formed Unicode' }
@@ -82,14 +82,14 @@ function readText(setting: Setting<unknown>, value: string): Reading {
   return problem === undefined ? { value } : { problem }
 }
 
-function readChoice(setting: Setting<unknown>, raw: unknown): Reading {
+function readChoice(setting: Setting<unknown>, raw: unknown): ParsedValue {
   const { choices = [] } = setting
   const value = choices.find(name => name.toLowerCase() === String(raw).toLowerCase())
   return value === undefined ? { problem: `must be one of ${choices.join(', ')}` } : { value }
 }
 
 /** Problems name the item by its place in the list, because the item itself may be a secret. */
-function readList(setting: Setting<unknown>, items: readonly unknown[]): Reading {
+function readList(setting: Setting<unknown>, items: readonly unknown[]): ParsedValue {
   for (const [index, item] of items.entries()) {
     const reading = typeof item === 'string' ? readText(setting, item) : { problem: 'must be text' }
     if ('problem' in reading) return { problem: `item ${index + 1} ${reading.problem}` }

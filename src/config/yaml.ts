@@ -9,7 +9,7 @@ import {
 } from './yaml-problems.ts'
 
 /** Aliases of one document that may be followed; more is a bomb (policy-language section 8, E_YAML). */
-const mostAliases = 100
+const maxAliases = 100
 
 /** A YAML document as a value, which still knows where each part of it stands. */
 export interface YamlText {
@@ -32,7 +32,7 @@ export function parseYaml(text: string): YamlText | { readonly problems: readonl
     return { problems: mistakes.map(mistake => ({ ...at(mistake.offset), ...describeMistake(text, mistake) })) }
   }
   try {
-    const value: unknown = document.toJS({ maxAliasCount: mostAliases })
+    const value: unknown = document.toJS({ maxAliasCount: maxAliases })
     return { value, locate: path => at(findOffset(document, path)) }
   } catch {
     // toJS throws for no other reason.

@@ -37,10 +37,10 @@ export interface CredentialSources {
   readonly baseDirectory: string
 }
 
-type Setting = Config['Upstreams'][number]
+type CredentialSetting = Config['Upstreams'][number]
 
-interface Entry {
-  readonly setting: Setting
+interface CredentialEntry {
+  readonly setting: CredentialSetting
   /** Lower case. */
   readonly header: string
   readonly hosts: readonly HostPattern[]
@@ -57,7 +57,7 @@ const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
  * @throws StartupError that names the entry, never the value
  */
 export async function openCredentials(
-  settings: readonly Setting[],
+  settings: readonly CredentialSetting[],
   sources: CredentialSources,
 ): Promise<Credentials | undefined> {
   if (settings.length === 0) return undefined
@@ -85,13 +85,17 @@ export async function openCredentials(
   }
 }
 
-function entryOf(setting: Setting): Entry {
+function entryOf(setting: CredentialSetting): CredentialEntry {
   const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(setting.Host ?? '') ?? []
   const header = setting.Header.toLowerCase()
   return { setting, header, hosts: parseHostPatterns([host]), port: port === undefined ? undefined : Number(port) }
 }
 
-async function readValue(setting: Setting, index: number, { env, baseDirectory }: CredentialSources): Promise<string> {
+async function readValue(
+  setting: CredentialSetting,
+  index: number,
+  { env, baseDirectory }: CredentialSources,
+): Promise<string> {
   const { ValueFromEnv, ValueFromFile, Prefix = '' } = setting
   const path = ValueFromFile === undefined ? undefined : resolve(baseDirectory, ValueFromFile)
   const found = path === undefined ? env[ValueFromEnv ?? ''] : await readPrivateFile(path)
@@ -102,7 +106,7 @@ async function readValue(setting: Setting, index: number, { env, baseDirectory }
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
 }
 
-function applies({ setting, hosts, port }: Entry, { origin, agent }: CredentialRequest): boolean {
+function applies({ setting, hosts, port }: CredentialEntry, { origin, agent }: CredentialRequest): boolean {
   if (origin.scheme === 'http' && !setting.AllowHttp) return false
   if (origin.port !== (port ?? (origin.scheme === 'http' ? 80 : 443))) return false
   if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
@@ -130,6 +134,6 @@ export function withCredentials(fields: readonly string[], credentials: readonly
   return kept.concat(credentials)
 }
 
-function conflict({ setting }: Entry): Refusal {
+function conflict({ setting }: CredentialEntry): Refusal {
   return refuse('credential_conflict', `The gateway sets ${setting.Header} for this upstream. Leave it out.`)
 }

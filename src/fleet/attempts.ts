@@ -5,26 +5,26 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeaseAsk } from '../limits/lease.ts'
 import { inTime } from '../runtime/clock.ts'
-import type { Lease } from './leases.ts'
+import type { LeaseTokens } from './leases.ts'
 
 /** Least time between two calls, milliseconds. */
 const pauseMs = 10
 /** An attempt waits so long for the answer, milliseconds: checking a secret takes about as long. */
 const waitMs = 1_000
 /** Most keys in a call. */
-const mostKeys = 500
+const maxKeys = 500
 /** Most keys that wait for a token: others are not asked for. Most whose tokens wait to be given back: other buckets fill by themselves. */
-const mostWaiting = 10_000
+const maxWaiting = 10_000
 
 type Take = (wait: number | undefined) => void
 
 export interface AttemptsOptions {
-  readonly lease: Lease
+  readonly lease: LeaseTokens
   /** Of each key in the database, where other kinds of buckets have keys, too. */
   readonly prefix: string
 }
 
-export class Attempts {
+export class FleetAttempts {
   readonly #options: AttemptsOptions
   readonly #waiting = new Map<string, Take[]>()
   readonly #returned = new Map<string, number>()
@@ -37,7 +37,7 @@ export class Attempts {
   /** Takes a token: 0, or milliseconds until there is one. Undefined when the answer takes too long, or too many keys wait. */
   async take(key: string): Promise<number | undefined> {
     const others = this.#waiting.get(key)
-    if (others === undefined && this.#waiting.size >= mostWaiting) return undefined
+    if (others === undefined && this.#waiting.size >= maxWaiting) return undefined
     const { promise, resolve } = Promise.withResolvers<number | undefined>()
     if (others === undefined) this.#waiting.set(key, [resolve])
     else others.push(resolve)
@@ -48,7 +48,7 @@ export class Attempts {
   /** Gives a token back. When the call fails it is lost: the bucket fills by itself. */
   giveBack(key: string): void {
     const count = this.#returned.get(key) ?? 0
-    if (count === 0 && this.#returned.size >= mostWaiting) return
+    if (count === 0 && this.#returned.size >= maxWaiting) return
     this.#returned.set(key, count + 1)
     this.#start()
   }
@@ -62,7 +62,7 @@ export class Attempts {
 
   async #run(): Promise<void> {
     while (this.#waiting.size + this.#returned.size > 0) {
-      await this.#call([...new Set([...this.#waiting.keys(), ...this.#returned.keys()])].slice(0, mostKeys))
+      await this.#call([...new Set([...this.#waiting.keys(), ...this.#returned.keys()])].slice(0, maxKeys))
       await sleep(pauseMs, undefined, { ref: false })
     }
     this.#isRunning = false

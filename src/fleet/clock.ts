@@ -38,7 +38,7 @@ export class FleetClock implements Clock {
   /** When the last sample arrived. */
   #sampled: number | undefined
   #ahead = 0
-  #isTold = false
+  #isReported = false
 
   constructor(local: Clock = systemClock) {
     this.memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)
@@ -69,12 +69,12 @@ export class FleetClock implements Clock {
     else if (Math.abs(off) > uncertainty)
       this.#offset[0] = before + Math.sign(off) * Math.min(Math.abs(off), rate * elapsed)
     this.#ahead = this.#offset[0]! - database
-    this.#tell(this.#hasServed ? -this.#ahead : 0)
+    this.#report(this.#hasServed ? -this.#ahead : 0)
   }
 
-  #tell(off: number): void {
+  #report(off: number): void {
     const isNotable = Math.abs(off) > notableMs
-    if (isNotable && !this.#isTold) this.onOff(off)
-    this.#isTold = isNotable
+    if (isNotable && !this.#isReported) this.onOff(off)
+    this.#isReported = isNotable
   }
 }

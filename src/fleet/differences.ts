@@ -13,7 +13,7 @@ export interface Difference {
 
 interface Lasting extends Difference {
   readonly since: number
-  told: boolean
+  reported: boolean
 }
 
 export class Differences {
@@ -25,17 +25,17 @@ export class Differences {
     for (const { id, name, differs } of members) {
       for (const what of differs) {
         const key = `${id} ${what}`
-        found.set(key, this.#found.get(key) ?? { name, what, since: steady, told: false })
+        found.set(key, this.#found.get(key) ?? { name, what, since: steady, reported: false })
       }
     }
     this.#found = found
-    const unusual = [...found.values()].filter(({ since, told }) => !told && steady - since > usualMs)
-    for (const one of unusual) one.told = true
+    const unusual = [...found.values()].filter(({ since, reported }) => !reported && steady - since > usualMs)
+    for (const one of unusual) one.reported = true
     return unusual
   }
 
   /** Those that are unusual. */
   get count(): number {
-    return [...this.#found.values()].filter(({ told }) => told).length
+    return [...this.#found.values()].filter(({ reported }) => reported).length
   }
 }

@@ -1,6 +1,6 @@
 /** Leases tokens of rate limits for this gateway: all keys that need some in one call, one call at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type LeaseAnswer, type LeaseAsk, type Tokens, usableMs } from '../limits/lease.ts'
+import { type LeaseAnswer, type LeaseAsk, type TokenLeases, usableMs } from '../limits/lease.ts'
 import type { LeasedBuckets } from '../limits/leased-bucket.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 
@@ -13,18 +13,18 @@ const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
 /** Most keys in a call. */
-const mostKeys = 500
+const maxKeys = 500
 
 /** Asks the buckets of the fleet. */
-export type Lease = (asks: readonly LeaseAsk[]) => Promise<readonly LeaseAnswer[]>
+export type LeaseTokens = (asks: readonly LeaseAsk[]) => Promise<readonly LeaseAnswer[]>
 
 export interface LeasesOptions {
   readonly buckets: Pick<LeasedBuckets, 'ask' | 'accept' | 'miss' | 'goAlone' | 'isIdle'>
-  readonly lease: Lease
+  readonly lease: LeaseTokens
   readonly clock: Clock
 }
 
-export class Leases implements Tokens {
+export class Leases implements TokenLeases {
   readonly #options: LeasesOptions
   /** Keys that this gateway holds tokens of, or has something to say about. */
   readonly #known = new Set<string>()
@@ -69,7 +69,7 @@ export class Leases implements Tokens {
 
   async #run(): Promise<void> {
     while (this.#needed.size > 0 && !this.#isClosed) {
-      const keys = [...this.#needed].slice(0, mostKeys)
+      const keys = [...this.#needed].slice(0, maxKeys)
       for (const key of keys) this.#needed.delete(key)
       const isAnswered = await this.#call(keys)
       const { resolve } = this.#next

@@ -10,7 +10,7 @@ export interface PeerRow {
 }
 
 /** What a gateway tells the others about itself, for people. */
-export interface MemberRow extends PeerRow, Told {
+export interface MemberRow extends PeerRow, GatewayReport {
   readonly name: string
   readonly version: string
   /** When its process started, milliseconds since 1970. */
@@ -18,7 +18,7 @@ export interface MemberRow extends PeerRow, Told {
 }
 
 /** The part of it that changes while it runs. */
-export interface Told {
+export interface GatewayReport {
   readonly digests: Digests
   /** URLs at which it listens: scheme, address and port. */
   readonly addresses: readonly string[]
@@ -28,7 +28,7 @@ export interface Told {
 export type Digests = Readonly<Record<string, string>>
 
 /** A row, and what the looks at it have shown. */
-export interface Seen<R extends PeerRow> {
+export interface ObservedPeer<R extends PeerRow> {
   readonly row: R
   /** When its present beat was first seen. */
   readonly since: number
@@ -59,19 +59,19 @@ export const longestFence = 60
 export const fencedForSureMs = fencedAfter(longestFence * 1_000)
 
 export class Peers<R extends PeerRow = PeerRow> {
-  readonly #own: string
+  readonly #self: string
   readonly #fenceMs: number
-  readonly #seen = new Map<string, Seen<R>>()
+  readonly #peers = new Map<string, ObservedPeer<R>>()
 
   /** @param fenceMs how long a gateway serves after the beginning of its last turn; the same in all of them */
-  constructor(own: string, fenceMs: number) {
-    this.#own = own
+  constructor(self: string, fenceMs: number) {
+    this.#self = self
     this.#fenceMs = fenceMs
   }
 
   /** How many gateways there are, this one among them. */
   get count(): number {
-    return this.#seen.size
+    return this.#peers.size
   }
 
   /** Time after which a gateway that began no turn has stopped to serve. */
@@ -80,14 +80,14 @@ export class Peers<R extends PeerRow = PeerRow> {
   }
 
   /** All gateways. */
-  get all(): readonly Seen<R>[] {
-    return [...this.#seen.values()]
+  get all(): readonly ObservedPeer<R>[] {
+    return [...this.#peers.values()]
   }
 
   /** Whether a gateway has been silent for so long that it does not serve. */
   isFenced(id: string, sent: number): boolean {
-    const seen = this.#seen.get(id)
-    return seen !== undefined && sent - seen.since > this.fencedAfter
+    const peer = this.#peers.get(id)
+    return peer !== undefined && sent - peer.since > this.fencedAfter
   }
 
   /** Time at `now` until a gateway that has not heard of the change serves no more. */
@@ -98,12 +98,12 @@ export class Peers<R extends PeerRow = PeerRow> {
   /** Takes all rows, from a look whose answer came at `arrived`. */
   saw(rows: readonly R[], arrived: number): void {
     const ids = new Set(rows.map(({ id }) => id))
-    for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id)
+    for (const id of this.#peers.keys()) if (!ids.has(id)) this.#peers.delete(id)
     for (const row of rows) {
-      const known = this.#seen.get(row.id)
+      const known = this.#peers.get(row.id)
       const isSame = known?.row.beat === row.beat
       const hasTurned = known !== undefined && (known.hasTurned || !isSame)
-      this.#seen.set(row.id, { row, since: isSame ? known.since : arrived, hasTurned })
+      this.#peers.set(row.id, { row, since: isSame ? known.since : arrived, hasTurned })
     }
   }
 
@@ -127,6 +127,6 @@ export class Peers<R extends PeerRow = PeerRow> {
   }
 
   #others() {
-    return [...this.#seen.values()].filter(({ row }) => row.id !== this.#own)
+    return [...this.#peers.values()].filter(({ row }) => row.id !== this.#self)
   }
 }

@@ -1,11 +1,11 @@
 /** All gateways, as one of them sees them. */
-import type { MemberRow, Seen } from './peers.ts'
+import type { MemberRow, ObservedPeer } from './peers.ts'
 
 /** What a gateway knows of all of them. */
 export interface FleetReading {
   /** UUID of this gateway. */
-  readonly own: string
-  readonly seen: readonly Seen<MemberRow>[]
+  readonly self: string
+  readonly peers: readonly ObservedPeer<MemberRow>[]
   /** Number of the last change that this gateway knows of, and of the last one that is in force here. */
   readonly newest: number
   readonly applied: number
@@ -57,9 +57,9 @@ export interface Instant {
 const silentMs = 2_000
 
 export function viewFleet(reading: FleetReading, instant: Instant): FleetView {
-  const own = reading.seen.find(({ row }) => row.id === reading.own)
-  const members = reading.seen
-    .map(seen => viewMember(seen, own?.row, reading, instant))
+  const self = reading.peers.find(({ row }) => row.id === reading.self)
+  const members = reading.peers
+    .map(peers => viewMember(peers, self?.row, reading, instant))
     .sort((left, right) => (left.name + left.id < right.name + right.id ? -1 : 1))
   return { newest: Math.max(0, reading.newest), members }
 }
@@ -72,13 +72,13 @@ export function leads({ members }: Pick<FleetView, 'members'>): boolean {
 }
 
 function viewMember(
-  { row, since }: Seen<MemberRow>,
-  own: MemberRow | undefined,
+  { row, since }: ObservedPeer<MemberRow>,
+  self: MemberRow | undefined,
   reading: FleetReading,
   { now, isOpen }: Instant,
 ): MemberView {
   const { id, name, version, addresses, started: startedAt } = row
-  const isThis = id === reading.own
+  const isThis = id === reading.self
   const silent = isThis ? 0 : Math.max(0, reading.at - since)
   const applied = isThis ? reading.applied : row.applied
   const state = isThis ? (isOpen ? 'Serving' : 'Fenced') : stateOf(row, silent, reading)
@@ -86,7 +86,7 @@ function viewMember(
     ...{ id, name, version, addresses, startedAt, isThis, state },
     lastSeenAt: now - silent,
     lag: applied < 0 ? null : Math.max(0, reading.newest - applied),
-    differs: own === undefined || isThis ? [] : differencesOf(own, row),
+    differs: self === undefined || isThis ? [] : differencesOf(self, row),
   }
 }
 

@@ -9,7 +9,7 @@ import type { Management } from '../management/router.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { WorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
-import { createQuiet } from '../telemetry/quiet.ts'
+import { createOncePerMinute } from '../telemetry/once-per-minute.ts'
 import { type Base, createFenced, selfUrlsOf } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
@@ -95,7 +95,7 @@ function createLoginNotes({
   log,
   bounds,
 }: Pick<ControlPlaneParts, 'clock' | 'log' | 'bounds'>): (failed: FailedLogin) => void {
-  const isFirst = createQuiet(clock)
+  const isFirst = createOncePerMinute(clock)
   return ({ code, agentId = '', address, requestId }) => {
     // Any other text is the caller's own.
     const id = uuid(agentId) === undefined ? agentId.toLowerCase() : undefined

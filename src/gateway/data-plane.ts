@@ -1,9 +1,9 @@
 import type { Registry } from '../agents/registry.ts'
 import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import { refuse } from '../base/refusals.ts'
-import { mostHeldBytes } from '../config/check.ts'
+import { maxHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
-import type { Send } from '../hitl/model.ts'
+import type { SendRequest } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
@@ -46,7 +46,7 @@ export interface DataPlane {
   /** Builds the pipeline, once human in the loop exists. */
   roadWith(reviews: Reviews): (arrival: ProxyIncoming) => undefined
   /** Sends what a person approved. */
-  readonly send: Send
+  readonly send: SendRequest
   readonly bounds: Bounds
   readonly workTurns: WorkTurns
   /** Requests that this grant (undefined: any) let pass, and that have not left yet, are decided again. */
@@ -59,7 +59,7 @@ export interface DataPlane {
  * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is let go after a
  * second or two without them.
  */
-const mostSpareMemory = (config: Config): number => mostHeldBytes(config) / (2 * config.System.Server.Threads)
+const maxSpareMemory = (config: Config): number => maxHeldBytes(config) / (2 * config.System.Server.Threads)
 
 /** Bodies are measured over this, milliseconds. */
 const paceWindowMs = 30_000
@@ -85,7 +85,7 @@ const endsOf = (bounds: Bounds): { onSlow(exchange: Exchange): void; onStalled(e
   onStalled: exchange => resetStalled(exchange, bounds),
 })
 
-function tellEnded(count: number, log: Base['log']): void {
+function logEnded(count: number, log: Base['log']): void {
   const reason = `the gateway may lack changes; ${count} were under way in this thread`
   if (count > 0) log.warn({ reason }, 'requests under way were ended')
 }
@@ -113,7 +113,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     agentRate,
     requests,
     heldBytes,
-    bodyMemory: createBodyMemory(mostSpareMemory(config)),
+    bodyMemory: createBodyMemory(maxSpareMemory(config)),
     breaker,
     bounds,
     watch,
@@ -130,7 +130,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     report: dataPlane.report,
   }
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
-  dataPlane.fenceWatch?.subscribe(() => tellEnded(endFenced(parts), log))
+  dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))
   return {
     roadWith({ queue, grants, noteTools }) {
       const some = { ...parts, queue, grants, noteTools }

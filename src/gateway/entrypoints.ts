@@ -2,12 +2,12 @@ import { resolve } from 'node:path'
 import { canonicalAddress, classifyAddress } from '../base/address.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
-import type { PassedPlace, Place } from '../http/listeners.ts'
+import type { Endpoint, PassedEndpoint } from '../http/listeners.ts'
 import type { Service } from '../http/service.ts'
 
 /** Where clients connect to, and what is served to them there. */
 export interface Entrypoint {
-  readonly listen: readonly Place[]
+  readonly listen: readonly Endpoint[]
   readonly serves: ReadonlySet<Service>
 }
 
@@ -16,7 +16,7 @@ export interface EntrypointSettings {
   /** Folder of gateway.yaml. */
   readonly baseDirectory: string
   /** Sockets that were passed to this process; each replaces the configured ones of its entrypoint. */
-  readonly passedSockets: readonly PassedPlace[]
+  readonly passedSockets: readonly PassedEndpoint[]
 }
 
 const everything: ReadonlySet<Service> = new Set<Service>(['proxy', 'management'])
@@ -40,10 +40,10 @@ export function entrypointsOf(settings: EntrypointSettings): readonly [Entrypoin
   const { Enabled: hasManagement } = System.Server.Management
   if (!hasManagement) refuseStray(settings, 'management')
   if (!ForwardProxy.Enabled) refuseStray(settings, 'forward')
-  const agents = { listen: agentPlaces(settings), serves: hasManagement ? proxyAlone : everything }
+  const agents = { listen: agentEndpoints(settings), serves: hasManagement ? proxyAlone : everything }
   const others: Entrypoint[] = []
-  if (ForwardProxy.Enabled) others.push({ listen: forwardPlaces(settings), serves: forwardAlone })
-  if (hasManagement) others.push({ listen: managementPlaces(settings), serves: managementAlone })
+  if (ForwardProxy.Enabled) others.push({ listen: forwardEndpoints(settings), serves: forwardAlone })
+  if (hasManagement) others.push({ listen: managementEndpoints(settings), serves: managementAlone })
   return [agents, ...others]
 }
 
@@ -63,36 +63,36 @@ export const isLoopback = (host: string): boolean =>
   host.toLowerCase() === 'localhost' || classifyAddress(canonicalAddress(host) ?? '') === 'loopback'
 
 /** Of the sockets that were passed: those that are not for people. */
-export const passedToAgents = (passed: readonly PassedPlace[]): readonly PassedPlace[] =>
+export const passedToAgents = (passed: readonly PassedEndpoint[]): readonly PassedEndpoint[] =>
   passed.filter(({ name }) => name !== 'management')
 
-function agentPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
+function agentEndpoints({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Endpoint[] {
   const { Http, Unix, Threads } = config.System.Server
   const passed = passedSockets.filter(({ name }) => name === undefined || !namedServices.has(name))
-  const tcp: readonly Place[] =
+  const tcp: readonly Endpoint[] =
     Http.Enabled && passed.length === 0
       ? [{ host: Http.Host, port: Http.Port, reusePort: Threads > 1, setting: 'System:Server:Http' }]
       : []
-  const unix = unixPlaces(config, baseDirectory, { path: Unix.Path, setting: 'System:Server:Unix:Path' })
-  const places = [...passed, ...tcp, ...unix]
-  if (places.length > 0) return places
+  const unix = unixEndpoints(config, baseDirectory, { path: Unix.Path, setting: 'System:Server:Unix:Path' })
+  const endpoints = [...passed, ...tcp, ...unix]
+  if (endpoints.length > 0) return endpoints
   throw new StartupError(
     'There is nothing to listen on. Set System:Server:Unix:Path, or System:Server:Http:Enabled to true.',
   )
 }
 
-function managementPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
+function managementEndpoints({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Endpoint[] {
   const { Host, Port, UnixPath } = config.System.Server.Management
   const passed = passedSockets.filter(({ name }) => name === 'management')
   if (passed.length > 0) return passed
-  const unix = unixPlaces(config, baseDirectory, { path: UnixPath, setting: 'System:Server:Management:UnixPath' })
+  const unix = unixEndpoints(config, baseDirectory, { path: UnixPath, setting: 'System:Server:Management:UnixPath' })
   return unix.length > 0 ? unix : [{ host: Host, port: Port, setting: 'System:Server:Management' }]
 }
 
-function forwardPlaces({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Place[] {
+function forwardEndpoints({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Endpoint[] {
   const { Host, Port, UnixPath } = config.ForwardProxy
   const passed = passedSockets.filter(({ name }) => name === 'forward')
-  const unix = unixPlaces(config, baseDirectory, { path: UnixPath, setting: 'ForwardProxy:UnixPath' })
+  const unix = unixEndpoints(config, baseDirectory, { path: UnixPath, setting: 'ForwardProxy:UnixPath' })
   if (passed.length > 0) return [...passed, ...unix]
   const reusePort = config.System.Server.Threads > 1
   const isPlain = isLoopback(Host)
@@ -105,7 +105,7 @@ interface UnixSetting {
   readonly setting: string
 }
 
-function unixPlaces(config: Config, baseDirectory: string, { path, setting }: UnixSetting): readonly Place[] {
+function unixEndpoints(config: Config, baseDirectory: string, { path, setting }: UnixSetting): readonly Endpoint[] {
   const mode = Number.parseInt(config.System.Server.Unix.Mode, 8)
   return path === undefined ? [] : [{ path: resolve(baseDirectory, path), mode, setting }]
 }

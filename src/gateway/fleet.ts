@@ -4,34 +4,34 @@ import { hostname, networkInterfaces } from 'node:os'
 import type { Config } from '../config/schema.ts'
 import { Differences } from '../fleet/differences.ts'
 import type { Fence } from '../fleet/fence.ts'
-import type { Told } from '../fleet/peers.ts'
+import type { GatewayReport } from '../fleet/peers.ts'
 import { type FleetReading, type FleetView, viewFleet } from '../fleet/view.ts'
-import type { Address } from '../http/listeners.ts'
+import type { ListenerAddress } from '../http/listeners.ts'
 import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
-import type { Reading } from '../telemetry/exposition.ts'
+import type { MetricSample } from '../telemetry/exposition.ts'
 import { digestPolicies, digestSettings } from './digests.ts'
 
 /** A store that other gateways may use as well. */
-export interface Shared {
+export interface SharedStore {
   readonly fence: Fence
   fleet(): FleetReading
   /** Tells the others. */
-  tell(what: Partial<Told>): void
+  publish(what: Partial<GatewayReport>): void
 }
 
 export interface Fleet {
   /** All gateways, as this one sees them. */
   view(): FleetView
   /** Tells the others where this one listens. */
-  listens(addresses: readonly Address[]): void
+  listens(addresses: readonly ListenerAddress[]): void
   /** Tells the others which policies it has, and the operator of differences that last. Call about every second. */
   sweep(policies: readonly PolicyEntry[]): void
   /** URLs at which the other gateways listen. */
   others(): readonly string[]
-  readings(): readonly Reading[]
+  readings(): readonly MetricSample[]
 }
 
 export const nameOf = ({ Fleet }: Pick<Config, 'Fleet'>): string => Fleet.Name ?? hostname()
@@ -43,7 +43,7 @@ export interface FleetParts {
 }
 
 /** @param shared undefined when no other gateway can use the store */
-export function createFleet({ config, clock, log }: FleetParts, shared: Shared | undefined): Fleet {
+export function createFleet({ config, clock, log }: FleetParts, shared: SharedStore | undefined): Fleet {
   const differences = new Differences()
   const ofSettings = digestSettings(config)
   const store = shared ?? createAlone(config, clock.now())
@@ -52,9 +52,9 @@ export function createFleet({ config, clock, log }: FleetParts, shared: Shared |
   const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
   return {
     view,
-    listens: addresses => store.tell({ addresses: reachableAt(addresses) }),
+    listens: addresses => store.publish({ addresses: reachableAt(addresses) }),
     sweep(policies) {
-      if (described !== policies) store.tell({ digests: { ...ofSettings, ...digestPolicies(policies) } })
+      if (described !== policies) store.publish({ digests: { ...ofSettings, ...digestPolicies(policies) } })
       described = policies
       for (const { name, what } of differences.look(view().members, clock.steady())) {
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
@@ -63,15 +63,15 @@ export function createFleet({ config, clock, log }: FleetParts, shared: Shared |
     others: () =>
       store
         .fleet()
-        .seen.flatMap(({ row }) => (row.id === store.fleet().own ? [] : row.addresses))
+        .peers.flatMap(({ row }) => (row.id === store.fleet().self ? [] : row.addresses))
         .sort(),
     readings() {
-      const { seen, newest, applied, turnMs } = store.fleet()
-      const gauge = (name: string, help: string, value: number): Reading => ({
+      const { peers, newest, applied, turnMs } = store.fleet()
+      const gauge = (name: string, help: string, value: number): MetricSample => ({
         ...{ name: `agent_gateway_fleet_${name}`, help, type: 'gauge', value },
       })
       return [
-        gauge('members', 'Gateways that share the store, this one among them.', seen.length),
+        gauge('members', 'Gateways that share the store, this one among them.', peers.length),
         gauge('lag', 'Changes that are not in force in this gateway.', Math.max(0, newest - applied)),
         gauge('fenced', '1 while this gateway does not serve, because it may lack changes.', isOpen() ? 0 : 1),
         gauge('turn_seconds', 'Time that this gateway last took to look for changes.', turnMs / 1_000),
@@ -82,22 +82,22 @@ export function createFleet({ config, clock, log }: FleetParts, shared: Shared |
 }
 
 /** A gateway whose store is its own. */
-function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<Shared, 'fence'> {
-  let told: Told = { digests: {}, addresses: [] }
+function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<SharedStore, 'fence'> {
+  let report: GatewayReport = { digests: {}, addresses: [] }
   const own = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
   return {
     fleet: () => ({
-      seen: [{ row: { ...own, ...told }, since: 0, hasTurned: true }],
-      ...{ own: own.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
+      peers: [{ row: { ...own, ...report }, since: 0, hasTurned: true }],
+      ...{ self: own.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
     }),
-    tell(what) {
-      told = { ...told, ...what }
+    publish(what) {
+      report = { ...report, ...what }
     },
   }
 }
 
 /** Addresses of this machine under which others reach it, in the place of a wildcard. Unix sockets are left out. */
-function reachableAt(addresses: readonly Address[]): readonly string[] {
+function reachableAt(addresses: readonly ListenerAddress[]): readonly string[] {
   const all = Object.values(networkInterfaces())
     .flat()
     .flatMap(one => (one === undefined ? [] : [one]))

@@ -6,16 +6,16 @@ import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
-import type { Address, PassedPlace } from '../http/listeners.ts'
+import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { Log } from '../log/log.ts'
 import type { LogStatus } from '../log/output.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { Watch } from '../runtime/watchdog.ts'
+import type { ThreadWatch } from '../runtime/watchdog.ts'
 import { quarantines } from '../telemetry/layout.ts'
-import type { OpenPorts, Pool } from '../threads/pool.ts'
+import type { OpenPorts, ThreadPool } from '../threads/pool.ts'
 import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
@@ -27,7 +27,7 @@ import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
 import { createListening, type Listening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
-import { createLoginRoom, createTokens } from './rates.ts'
+import { createLoginLimit, createTokens } from './rates.ts'
 import { openRules, type Rules } from './rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
 import { stopServing } from './stop.ts'
@@ -51,9 +51,9 @@ export interface GatewayOptions {
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup
   /** Listening sockets that this process was given; they stand in for System:Server:Http and Management. */
-  readonly passedSockets?: readonly PassedPlace[]
+  readonly passedSockets?: readonly PassedEndpoint[]
   /** Lets a thread that runs all the time watch this one. */
-  readonly watch?: Watch
+  readonly watch?: ThreadWatch
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string
 }
@@ -62,7 +62,7 @@ export interface Gateway {
   /** Rows for the start-up block: name and text. */
   readonly summary: readonly SummaryRow[]
   /** Opens every place to listen on; at least one. */
-  listen(): Promise<readonly Address[]>
+  listen(): Promise<readonly ListenerAddress[]>
   /** Proxied requests under way. */
   inFlight(): number
   /** Reloads policies, credentials of upstreams and the certificate. False: there was a mistake; its subject stays as it was. */
@@ -74,12 +74,12 @@ export interface Gateway {
    */
   close(): Promise<number>
   /** The threads that serve beside this one; undefined when it is alone. */
-  readonly pool: Pick<Pool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
+  readonly pool: Pick<ThreadPool, 'kill' | 'close' | 'replaced' | 'stuck'> | undefined
 }
 
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation extends Base {
-  readonly passedSockets: readonly PassedPlace[]
+  readonly passedSockets: readonly PassedEndpoint[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
   readonly rates: Storage['rates']
@@ -98,10 +98,10 @@ interface Foundation extends Base {
 /** Parts that are told of policies, grants and quarantines, but are made after them. */
 interface Followers {
   /** Is told of each change of policies before the change is answered. */
-  pool: Pool | undefined
+  pool: ThreadPool | undefined
   onQuarantine: IdentityParts['onQuarantine']
   /** A grant was withdrawn; undefined: any of them may have been. */
-  onGrant: Pool['forgetGrant']
+  onGrant: ThreadPool['forgetGrant']
 }
 
 const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
@@ -124,9 +124,9 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
   }
 }
 
-type Opened = Omit<Foundation, 'warnings'>
+type OpenedParts = Omit<Foundation, 'warnings'>
 
-async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<Opened> {
+async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
   const {
     log,
     baseDirectory,
@@ -155,11 +155,11 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
-  const asked = { fetchDocument, submitForm, loginRoom: createLoginRoom(config, rates), onQuarantine, onTokens }
+  const asked = { fetchDocument, submitForm, loginLimit: createLoginLimit(config, rates), onQuarantine, onTokens }
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
   closers.push(() => identity.close())
   const { registry } = identity
-  const onPolicies: Pool['changePolicies'] = async list => followers.pool?.changePolicies(list)
+  const onPolicies: ThreadPool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
@@ -231,7 +231,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   }
 }
 
-const portsOf = (addresses: readonly Address[]): OpenPorts => ({
+const portsOf = (addresses: readonly ListenerAddress[]): OpenPorts => ({
   all: addresses.flatMap(({ port }) => port ?? []),
   shared: addresses.flatMap(({ port, isShared }) => (isShared && port) || []),
 })
@@ -245,8 +245,8 @@ const watchesOf = (foundation: Foundation) => ({
 
 function openToolNotes(foundation: Foundation) {
   const { clock, log, recent, repeats } = foundation
-  const onChange = ({ agentId, server, count }: ToolChange, isTold: boolean): void => {
-    if (isTold) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
+  const onChange = ({ agentId, server, count }: ToolChange, isAudited: boolean): void => {
+    if (isAudited) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
     // Events count in every gateway.
     else recent.activity.toolChanged(agentId, clock.now())
   }

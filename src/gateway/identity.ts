@@ -7,14 +7,14 @@ import type { Refusal } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
-import { type LoginRoom, openTokens, type Tokens } from '../tokens/open.ts'
+import { type LoginLimit, openTokens, type Tokens } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 import { usesPostgres } from './storage.ts'
 
 export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | 'clock' | 'log' | 'store'> {
   readonly fetchDocument: FetchDocument
   readonly submitForm: SubmitForm
-  readonly loginRoom: LoginRoom | undefined
+  readonly loginLimit: LoginLimit | undefined
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
   /** Called when all tokens of before are void. It is answered once this resolves. */
@@ -34,17 +34,17 @@ export interface Identity {
 }
 
 /** Secrets that may wait to be hashed, in all. */
-const mostSecretsWaiting = 32
+const maxSecretsWaiting = 32
 /** Span in which denials and losses count for a quarantine, milliseconds: the same in each gateway on a database. */
 const quarantineWindowMs = 300_000
 
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, loginRoom } = parts
+  const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, loginLimit } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
     cost: TokenRequests.BcryptCost,
-    queueLength: mostSecretsWaiting,
+    queueLength: maxSecretsWaiting,
     onCrash: error => log.error({ error }, 'the thread that checks secrets died; the next login starts a new one'),
   })
   try {
@@ -70,7 +70,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       clock,
       agents: registry,
       codes: store.codes,
-      loginRoom,
+      loginLimit,
       fetchDocument,
       submitForm,
       onKeyUse: keys.noteUse,

@@ -5,13 +5,13 @@ import { type AcceptOptions, createAcceptor, type Incoming } from '../http/accep
 import { describeCertificate, readCertificate } from '../http/certificate.ts'
 import { readForwardTarget } from '../http/forward-target.ts'
 import {
-  type Address,
   assertFree,
   createListener,
+  type Endpoint,
   type Listener,
-  type PassedPlace,
-  type Place,
-  type TcpPlace,
+  type ListenerAddress,
+  type PassedEndpoint,
+  type TcpEndpoint,
 } from '../http/listeners.ts'
 import { longestWait } from '../http/prefer.ts'
 import { readOwnTarget, readRequestTarget } from '../http/request-line.ts'
@@ -37,7 +37,7 @@ export interface ListeningParts
   readonly onOwn: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
   readonly certificate: Certificate | undefined
   /** Sockets that were passed to this process. */
-  readonly passedSockets: readonly PassedPlace[]
+  readonly passedSockets: readonly PassedEndpoint[]
   readonly egress: Egress
   readonly limits: Pick<SharedLimits, 'connections'>
   readonly bounds: Bounds
@@ -49,7 +49,7 @@ const longestEnd = 100
 /** Where clients reach the gateway. */
 export interface Listening extends Pick<Listener, 'adopt'> {
   /** Opens every place to listen on; at least one. */
-  listen(): Promise<readonly Address[]>
+  listen(): Promise<readonly ListenerAddress[]>
   /**
    * Listens on the TCP ports that another thread has opened, and serves its share of their connections.
    *
@@ -75,11 +75,11 @@ export function createListening(parts: ListeningParts): Listening {
   return {
     adopt: connection => agents.listener.adopt(connection),
     async join(ports) {
-      const places = opened.flatMap(({ listen, listener }) =>
-        listen.filter(isShared).map(place => ({ place, listener })),
+      const endpoints = opened.flatMap(({ listen, listener }) =>
+        listen.filter(isShared).map(endpoint => ({ endpoint, listener })),
       )
-      for (const [index, { place, listener }] of places.entries()) {
-        await listener.listen({ ...place, port: ports[index]! })
+      for (const [index, { endpoint, listener }] of endpoints.entries()) {
+        await listener.listen({ ...endpoint, port: ports[index]! })
       }
     },
     async drain(limitMs, inFlight) {
@@ -96,7 +96,7 @@ export function createListening(parts: ListeningParts): Listening {
     async listen() {
       // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
       opened.push(...own.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
-      const addresses: Address[] = []
+      const addresses: ListenerAddress[] = []
       for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
       return addresses
@@ -134,7 +134,7 @@ function openEntrypoint(
     peerOf: createPeerOf(Server.TrustedProxies),
     headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
     keepAliveMs: Server.KeepAliveSeconds * 1_000,
-    quietMs: longestQuiet(config) * 1_000,
+    idleMs: longestIdle(config) * 1_000,
     certificate,
   }
   return { ...entrypoint, listener: createListener(settings, acceptorOf(parts, entrypoint)) }
@@ -147,14 +147,14 @@ function ownConnections({ System }: Config): ServerSettings['count'] {
   return createQuota({ all, each }, { all: 'connections', each: 'address_connections' }, createSharedAmount(table, 0))
 }
 
-async function listenAt({ listen: places, serves, listener }: OpenEntrypoint): Promise<readonly Address[]> {
+async function listenAt({ listen: endpoints, serves, listener }: OpenEntrypoint): Promise<readonly ListenerAddress[]> {
   // With several sockets on one port the system would not say that another program has it.
-  for (const place of places) if (isShared(place)) await assertFree(place)
+  for (const endpoint of endpoints) if (isShared(endpoint)) await assertFree(endpoint)
   const [only] = serves.size === 1 ? serves : []
-  const addresses: Address[] = []
-  for (const place of places) {
-    const address = await listener.listen(place)
-    addresses.push({ ...address, ...(only && { only }), ...(isShared(place) && { isShared: true }) })
+  const addresses: ListenerAddress[] = []
+  for (const endpoint of endpoints) {
+    const address = await listener.listen(endpoint)
+    addresses.push({ ...address, ...(only && { only }), ...(isShared(endpoint) && { isShared: true }) })
   }
   return addresses
 }
@@ -180,10 +180,10 @@ function routingOf(config: Config, serves: ReadonlySet<Service>): AcceptOptions[
   return (url, host) => readRequestTarget(url, host, hosts)
 }
 
-const isShared = (place: Place): place is TcpPlace => 'host' in place && place.reusePort === true
+const isShared = (endpoint: Endpoint): endpoint is TcpEndpoint => 'host' in endpoint && endpoint.reusePort === true
 
 /** Longest time that a healthy exchange may send the client nothing, with a margin, seconds. */
-function longestQuiet(config: Config) {
+function longestIdle(config: Config) {
   const { ConnectTimeoutSeconds, HeadersTimeoutSeconds, IdleTimeoutSeconds, EventStreamIdleSeconds } = config.Proxy
   const beforeAnswer = longestWaitSeconds(config) + 3 * ConnectTimeoutSeconds + HeadersTimeoutSeconds
   const silentAnswer = Math.max(IdleTimeoutSeconds, EventStreamIdleSeconds, config.Proxy.UpgradeIdleSeconds)

@@ -1,6 +1,6 @@
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { OverviewReading } from '../management/parts.ts'
-import { createHistory, type Gauges, type Range } from '../telemetry/history.ts'
+import { createHistory, type Gauges, type TimeRange } from '../telemetry/history.ts'
 import type { Base } from './base.ts'
 import type { Hitl } from './hitl.ts'
 import type { SharedLimits } from './shared.ts'
@@ -18,7 +18,7 @@ export interface Overview {
   /** Call about every second. Rejects when the store cannot be read. */
   sample(): Promise<void>
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
-  read(range: Range): Promise<OverviewReading | undefined>
+  read(range: TimeRange): Promise<OverviewReading | undefined>
 }
 
 /** The store is asked this often at most, milliseconds. */

@@ -1,13 +1,13 @@
 /** Limits for the fleet, or for this gateway alone: the pace of agents on /proxy and of callers of the management API, failed logins. */
 import type { Config } from '../config/schema.ts'
-import { Attempts } from '../fleet/attempts.ts'
+import { FleetAttempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
 import type { CallerRate } from '../limits/caller-rate.ts'
-import type { LeaseAnswer, LeaseCall, Tokens } from '../limits/lease.ts'
+import type { LeaseAnswer, LeaseCall, TokenLeases } from '../limits/lease.ts'
 import { LeasedBuckets } from '../limits/leased-bucket.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
 import { createRateLimiter, type RateLimit } from '../limits/token-bucket.ts'
-import type { LoginRoom } from '../tokens/open.ts'
+import type { LoginLimit } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 
 interface PaceSettings {
@@ -24,25 +24,25 @@ export const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit =>
 export const sharesRates = ({ Storage, Fleet }: Config): boolean =>
   Storage.Provider === 'PostgreSQL' && Fleet.RateLimits === 'Shared'
 
-interface Gateways {
+interface GatewayCount {
   /** One number: the gateways of the fleet. */
   readonly gateways: SharedArrayBuffer
 }
 
-export interface RateParts extends Gateways {
+export interface RateParts extends GatewayCount {
   readonly rates: SharedTable
   /** Absent when each gateway counts by itself. */
   readonly leases: SharedTable | undefined
   /** How this thread gets tokens of the fleet. */
-  readonly tokensFor: (buckets: LeasedBuckets) => Tokens
+  readonly tokensFor: (buckets: LeasedBuckets) => TokenLeases
 }
 
-export interface Pace extends CallerRate {
+export interface LeasedRate extends CallerRate {
   /** Absent when each gateway counts by itself. */
-  readonly tokens: Tokens | undefined
+  readonly tokens: TokenLeases | undefined
 }
 
-export function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): Pace {
+export function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): LeasedRate {
   if (leases === undefined) {
     const { take } = createRateLimiter(limit, rates)
     return { take, asked: async () => {}, tokens: undefined }
@@ -61,12 +61,12 @@ export interface SharedRates {
   gateways(): number
 }
 
-export interface TokenParts extends Pick<Base, 'clock'> {
+export interface TokenBucketParts extends Pick<Base, 'clock'> {
   readonly rates: SharedRates | undefined
 }
 
 /** How the main thread leases tokens, for all threads. */
-export function createTokens({ clock, rates }: TokenParts, { gateways }: Gateways): RateParts['tokensFor'] {
+export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: GatewayCount): RateParts['tokensFor'] {
   const count = new Int32Array(gateways)
   return buckets =>
     new Leases({
@@ -81,18 +81,18 @@ export function createTokens({ clock, rates }: TokenParts, { gateways }: Gateway
 }
 
 /** Of callers of the management API: in the same tables as agents, with keys of its own. */
-export function createManagementPace(limit: RateLimit, parts: RateParts): Pace {
+export function createManagementPace(limit: RateLimit, parts: RateParts): LeasedRate {
   const { take, asked, tokens } = createPace(limit, parts)
   const keyOf = (callerId: string) => `management ${callerId}`
   return { take: (callerId, now) => take(keyOf(callerId), now), asked: callerId => asked(keyOf(callerId)), tokens }
 }
 
 /** Room for failed logins in all gateways together; undefined when each counts by itself. */
-export function createLoginRoom(config: Config, rates: SharedRates | undefined): LoginRoom | undefined {
+export function createLoginLimit(config: Config, rates: SharedRates | undefined): LoginLimit | undefined {
   if (rates === undefined || !sharesRates(config)) return undefined
   return (of, perMinute) => {
     const limit = { requestsPerMinute: perMinute, burst: perMinute }
-    const attempts = new Attempts({ prefix: `login ${of} `, lease: asks => rates.lease({ limit, asks }) })
+    const attempts = new FleetAttempts({ prefix: `login ${of} `, lease: asks => rates.lease({ limit, asks }) })
     return {
       take: key => attempts.take(key),
       giveBack: key => attempts.giveBack(key),

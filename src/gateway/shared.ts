@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { longestHeldBody, mostHeldBytes } from '../config/check.ts'
+import { longestHeldBody, maxHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
-import type { PassedPlace } from '../http/listeners.ts'
+import type { PassedEndpoint } from '../http/listeners.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
 import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
@@ -13,26 +13,26 @@ import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log/log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 import { passedToAgents } from './entrypoints.ts'
-import { createManagementPace, createPace, type Pace, paceOf, type RateParts, sharesRates } from './rates.ts'
+import { createManagementPace, createPace, type LeasedRate, paceOf, type RateParts, sharesRates } from './rates.ts'
 
-interface Given {
-  readonly passedSockets?: readonly PassedPlace[]
+interface ListeningOptions {
+  readonly passedSockets?: readonly PassedEndpoint[]
 }
 
 /** Threads that serve requests: as many as asked for, or as there are processors. One when there is no port to share. */
-export function threadsOf(config: Config, given: Given): number {
+export function threadsOf(config: Config, given: ListeningOptions): number {
   const { Threads } = config.System.Server
   if (!sharesPort(config, given)) return 1
   return Threads === 0 ? availableParallelism() : Threads
 }
 
 /** Several threads can listen on a TCP port of our own alone. */
-function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: Given): boolean {
+function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: ListeningOptions): boolean {
   return Server.Http.Enabled && passedToAgents(passedSockets).length === 0
 }
 
 /** Warnings at start, when more threads are configured than can serve. */
-export function threadsWarnings(config: Config, given: Given): readonly string[] {
+export function threadsWarnings(config: Config, given: ListeningOptions): readonly string[] {
   if (config.System.Server.Threads === 1 || sharesPort(config, given)) return []
   return [
     'System:Server:Threads: one thread serves, because a unix socket and passed sockets cannot be shared by several',
@@ -63,9 +63,9 @@ export function shareOf(config: Config, threads: number): Config {
 
 /** The view of one thread. */
 export interface SharedLimits {
-  readonly agentRate: Pace
+  readonly agentRate: LeasedRate
   /** Of callers of the management API, for the main thread alone. */
-  readonly managementRate: Pace
+  readonly managementRate: LeasedRate
   readonly breaker: Breaker
   readonly connections: Quota<'connections' | 'address_connections'>
   /** Proxied requests under way, by agent. */
@@ -104,7 +104,7 @@ const circuitWords = {
 
 /** An agent has a quarter, but always room for one body. */
 function heldBytesLimits(config: Config): QuotaLimits {
-  const all = mostHeldBytes(config)
+  const all = maxHeldBytes(config)
   return { all, each: Math.min(all, Math.max(all / 4, longestHeldBody(config))) }
 }
 

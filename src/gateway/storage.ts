@@ -9,7 +9,7 @@ import { subscriptionsOf } from '../hitl/notify.ts'
 import type { Log } from '../log/log.ts'
 import { type Clock, inTime, systemClock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
-import { type Watch, watchInThread } from '../runtime/watchdog.ts'
+import { type ThreadWatch, watchInThread } from '../runtime/watchdog.ts'
 import type { Board } from '../storage/postgres/board.ts'
 import { type PostgresSettings, parseAddress } from '../storage/postgres/settings.ts'
 import { openSqliteStore } from '../storage/sqlite/open.ts'
@@ -22,7 +22,7 @@ import type { SharedRates } from './rates.ts'
 export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   /** Lets another thread watch this one. */
-  readonly watch?: Watch | undefined
+  readonly watch?: ThreadWatch | undefined
 }
 
 export interface Storage extends Pick<Base, 'member'> {
@@ -96,7 +96,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report, watch }
   })
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
-    rates: { lease: call => store.lease(call), gateways: () => store.fleet().seen.length },
+    rates: { lease: call => store.lease(call), gateways: () => store.fleet().peers.length },
     ...{ store, member, fence: store.fence, board: store.board },
     fleet: createFleet({ config, clock, log }, store),
     untilOpen: () => inTime(store.untilOpen(), openMs, late),

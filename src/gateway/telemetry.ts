@@ -2,7 +2,7 @@ import type { TrailVerification } from '../audit/verification.ts'
 import type { AcceptCounts } from '../http/accept.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
-import { exposition, type Reading } from '../telemetry/exposition.ts'
+import { exposition, type MetricSample } from '../telemetry/exposition.ts'
 import { clientConnections, requests, upstreamConnections, webSockets } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
@@ -62,9 +62,9 @@ export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: nu
   }
 }
 
-async function gatewayReadings(parts: TelemetryParts, started: number): Promise<readonly Reading[]> {
+async function gatewayReadings(parts: TelemetryParts, started: number): Promise<readonly MetricSample[]> {
   const { limits, store, clock, logStatus, fleet, verification } = parts
-  const gauge = (name: string, help: string, value: number): Reading[] => [
+  const gauge = (name: string, help: string, value: number): MetricSample[] => [
     { name: `agent_gateway_${name}`, help, type: 'gauge', value },
   ]
   // A store that does not answer must not hide everything else, least of all then.

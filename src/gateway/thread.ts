@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { Fence } from '../fleet/fence.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
-import type { Tokens } from '../limits/lease.ts'
+import type { TokenLeases } from '../limits/lease.ts'
 import { describeError, type Log, type LogLevel } from '../log/log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Parts, Reviews } from '../pipeline/parts.ts'
@@ -13,7 +13,7 @@ import { clockIn, systemClock } from '../runtime/clock.ts'
 import { type Link, openLink } from '../runtime/link.ts'
 import type { KeyUse } from '../storage/store.ts'
 import { createBatch, createTally } from '../threads/batch.ts'
-import { createPassOn } from '../threads/own.ts'
+import { createManagementRelay } from '../threads/management-relay.ts'
 import {
   type ControlCalls,
   errorOf,
@@ -107,7 +107,7 @@ async function serve() {
   const known = await learn()
   const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
-  const tokens: Tokens = {
+  const tokens: TokenLeases = {
     need: agentId => main.tell('needTokens', [agentId]),
     asked: agentId => main.call('askedTokens', [agentId]),
     close: () => {},
@@ -127,7 +127,7 @@ async function serve() {
   const listening = createListening({
     ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters?.acceptCounts, report },
     onProxy: dataPlane.roadWith(reviews),
-    onOwn: createPassOn(main, report),
+    onOwn: createManagementRelay(main, report),
     passedSockets: [],
   })
   setInterval(() => {

@@ -3,7 +3,7 @@ import type { ToolNotes } from '../agents/tools.ts'
 import type { Environment } from '../config/environment.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Methods } from '../runtime/link.ts'
-import { createPool, type Pool } from '../threads/pool.ts'
+import { createPool, type ThreadPool } from '../threads/pool.ts'
 import { PortStream } from '../threads/port-stream.ts'
 import type { ControlCalls } from '../threads/protocol.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -34,7 +34,7 @@ export interface PoolGiven {
 }
 
 /** The threads beside this one; undefined when it is to be alone. None runs before `listen`. */
-export function openPool(parts: OpenPoolParts, given: PoolGiven): Pool | undefined {
+export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | undefined {
   const { config, baseDirectory, dataDirectory, clock, log, identity, rules, limits, memory, channelName } = parts
   const { Threads } = config.System.Server
   const storeFence = parts.fence && { memory: parts.fence.memory, limitMs: parts.fence.limitMs }

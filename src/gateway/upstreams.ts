@@ -12,14 +12,14 @@ import { Connections } from '../upstream/connections.ts'
 import { createEgress, type Egress } from '../upstream/egress.ts'
 import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
 import { createResolver, type Lookup } from '../upstream/resolve.ts'
-import { createRoute, type Route } from '../upstream/route.ts'
+import { createRoute, type UpstreamRoute } from '../upstream/route.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
 
 /** Everything that leads out of the gateway. */
 export interface Upstreams {
   readonly egress: Egress
-  readonly route: Route
+  readonly route: UpstreamRoute
   readonly connections: Connections
   /** Keys of upstreams that agents need not hold; undefined when none is configured. */
   readonly credentials: Credentials | undefined

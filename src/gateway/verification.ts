@@ -6,7 +6,7 @@ import type { Base } from './base.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
 
-export interface VerificationParts extends Pick<Base, 'config' | 'store' | 'clock' | 'fleet'> {
+export interface OpenVerificationParts extends Pick<Base, 'config' | 'store' | 'clock' | 'fleet'> {
   readonly log: Pick<Log, 'error'>
   readonly identity: { readonly tokens: Pick<Identity['tokens'], 'secret'> }
 }
@@ -15,7 +15,14 @@ export interface VerificationParts extends Pick<Base, 'config' | 'store' | 'cloc
 const label = 'audit pass'
 
 /** The verification of the audit trail, by one gateway of a fleet. */
-export function openVerification({ config, store, clock, fleet, log, identity }: VerificationParts): TrailVerification {
+export function openVerification({
+  config,
+  store,
+  clock,
+  fleet,
+  log,
+  identity,
+}: OpenVerificationParts): TrailVerification {
   const keys = sealingKeys(config, identity.tokens.secret)
   return createVerification({
     ...{ store, clock, log },

@@ -21,7 +21,7 @@ export interface AttemptLease {
   during<T>(work: Promise<T>): Promise<T>
 }
 
-export interface Attempts {
+export interface ReplayAttempts {
   /** Takes the lease of an attempt on the request `id`. */
   begin(id: string): AttemptLease
   /** Follows work that holds no lease. */
@@ -40,7 +40,7 @@ interface Held {
   readonly stop: AbortController
 }
 
-export function createAttempts(clock: Clock, leaseMs: number): Attempts {
+export function createAttempts(clock: Clock, leaseMs: number): ReplayAttempts {
   const held = new Set<Held>()
   const working = new Set<Promise<unknown>>()
 

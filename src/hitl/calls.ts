@@ -27,7 +27,7 @@ export interface CallTerms {
 
 type Ended = Omit<EndedCall, 'now'> & { readonly requestId: string | null }
 
-export interface CallOptions {
+export interface HeldCallOptions {
   readonly store: Pick<Store, 'hitl'>
   readonly clock: { now(): number }
   readonly events: Pick<EventLog, 'subscribe'>
@@ -52,20 +52,20 @@ export interface Calls {
 }
 
 /** The calls that wait for one request here. */
-interface Waiting {
+interface WaitingCalls {
   readonly calls: Set<CallTerms>
   cancelled: boolean
 }
 
-export function createCalls(options: CallOptions): Calls {
+export function createCalls(options: HeldCallOptions): Calls {
   const { store, clock, events, waitForVerdict, withdraw, report } = options
-  const waiting = new Map<string, Waiting>()
+  const waiting = new Map<string, WaitingCalls>()
   events.subscribe(({ type, hitlId, data }) => {
     const own = type === 'withdrawn' && data['cause'] === 'cancelled' ? waiting.get(hitlId ?? '') : undefined
     if (own !== undefined) own.cancelled = true
   })
 
-  const enter = (id: string, terms: CallTerms): Waiting => {
+  const enter = (id: string, terms: CallTerms): WaitingCalls => {
     const own = waiting.get(id) ?? { calls: new Set(), cancelled: false }
     own.calls.add(terms)
     waiting.set(id, own)

@@ -4,7 +4,7 @@
  * in memory. The store is the record; an event says where to look.
  */
 import type { EventHistory, EventNote, StoredEvent } from '../storage/events.ts'
-import type { Follower } from '../storage/feed.ts'
+import type { FeedFollower } from '../storage/feed.ts'
 
 export interface HitlEvent extends Pick<EventNote, 'type' | 'at' | 'hitlId'> {
   /** Opaque, and the same in every gateway; later events do not compare greater as text. */
@@ -22,10 +22,10 @@ export interface EventLog {
    * @param lastId id of the last event seen, or `newest` of an earlier subscription; undefined: only new events
    * @param onMissed called when events got lost on their way to this gateway
    */
-  subscribe(listener: HitlListener, lastId?: string, onMissed?: () => void): Subscription
+  subscribe(listener: HitlListener, lastId?: string, onMissed?: () => void): EventSubscription
 }
 
-export interface Subscription {
+export interface EventSubscription {
   /** Whether events after `lastId` are no longer known, so that the list must be read again. */
   readonly missed: boolean
   /** Id of the newest event: a client without any event reconnects with this one. */
@@ -47,21 +47,21 @@ interface Numbered {
   readonly event: HitlEvent
 }
 
-interface Listener {
-  readonly hear: HitlListener
+interface Subscriber {
+  readonly onEvent: HitlListener
   readonly onMissed: (() => void) | undefined
   /** It has heard of the events up to this number; in another gateway perhaps, which was ahead of this one. */
-  heard: number
+  deliveredUpTo: number
 }
 
 /** It follows the feed of events. */
-export function createEventLog(options: EventLogOptions): EventLog & Follower<StoredEvent, EventHistory> {
+export function createEventLog(options: EventLogOptions): EventLog & FeedFollower<StoredEvent, EventHistory> {
   return new FedEventLog(options)
 }
 
-class FedEventLog implements EventLog, Follower<StoredEvent, EventHistory> {
+class FedEventLog implements EventLog, FeedFollower<StoredEvent, EventHistory> {
   readonly #options: EventLogOptions
-  readonly #listeners = new Set<Listener>()
+  readonly #listeners = new Set<Subscriber>()
   #kept: Numbered[] = []
   #epoch: string | undefined
   /** Every event with a later number is kept. */
@@ -83,7 +83,7 @@ class FedEventLog implements EventLog, Follower<StoredEvent, EventHistory> {
     this.#kept = []
     for (const event of events) this.#keep(event)
     for (const listener of isFirst ? [] : this.#listeners) {
-      listener.heard = this.#newest
+      listener.deliveredUpTo = this.#newest
       listener.onMissed?.()
     }
   }
@@ -92,18 +92,18 @@ class FedEventLog implements EventLog, Follower<StoredEvent, EventHistory> {
     if (stored !== undefined) this.#pass(stored)
   }
 
-  subscribe(hear: HitlListener, lastId?: string, onMissed?: () => void): Subscription {
-    const heard = lastId === undefined ? this.#newest : this.#numberOf(lastId)
-    const listener = { hear, onMissed, heard: heard ?? this.#newest }
-    for (const event of this.#kept) this.#tell(listener, event)
+  subscribe(onEvent: HitlListener, lastId?: string, onMissed?: () => void): EventSubscription {
+    const deliveredUpTo = lastId === undefined ? this.#newest : this.#numberOf(lastId)
+    const listener = { onEvent, onMissed, deliveredUpTo: deliveredUpTo ?? this.#newest }
+    for (const event of this.#kept) this.#deliver(listener, event)
     this.#listeners.add(listener)
     const newest = this.#idOf(this.#newest)
-    return { missed: heard === undefined, newest, close: () => this.#listeners.delete(listener) }
+    return { missed: deliveredUpTo === undefined, newest, close: () => this.#listeners.delete(listener) }
   }
 
   #pass(stored: StoredEvent): void {
     const numbered = this.#keep(stored)
-    if (numbered !== undefined) for (const listener of this.#listeners) this.#tell(listener, numbered)
+    if (numbered !== undefined) for (const listener of this.#listeners) this.#deliver(listener, numbered)
   }
 
   #keep(stored: StoredEvent): Numbered | undefined {
@@ -121,11 +121,11 @@ class FedEventLog implements EventLog, Follower<StoredEvent, EventHistory> {
     }
   }
 
-  #tell(listener: Listener, { seq, event }: Numbered): void {
-    if (seq <= listener.heard) return
-    listener.heard = seq
+  #deliver(listener: Subscriber, { seq, event }: Numbered): void {
+    if (seq <= listener.deliveredUpTo) return
+    listener.deliveredUpTo = seq
     try {
-      listener.hear(event)
+      listener.onEvent(event)
     } catch (error) {
       this.#options.report('a listener of review events failed', error)
     }

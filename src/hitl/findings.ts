@@ -1,6 +1,6 @@
 /** What detectors find in a held body: it is shown to reviewers as it is sent, with each finding marked. */
 import { isUtf8 } from 'node:buffer'
-import { type Place, secretPlaces } from '../base/secret-places.ts'
+import { type SecretSpan, secretPlaces } from '../base/secret-spans.ts'
 import { hasContentCoding } from '../http/headers.ts'
 import { findAll } from '../policy/detectors/find-all.ts'
 import type { Divided } from '../policy/turns/turns.ts'
@@ -9,13 +9,13 @@ export interface BodyFindings {
   /** How often each detector fired, as far as was searched; empty when none did. */
   readonly counts: Readonly<Record<string, number>>
   /** The first ones, in the order of the body; none overlaps another. */
-  readonly places: readonly Place[]
+  readonly places: readonly SecretSpan[]
 }
 
 /** Places at which a search ends: an agent may send a body of millions, and each takes memory. */
-const mostFound = 10_000
+const maxFound = 10_000
 /** Most places that are kept. */
-const mostPlaces = 500
+const maxSpans = 500
 
 /**
  * Searches in parts of about two milliseconds; a body of a few kilobytes is one.
@@ -25,28 +25,28 @@ const mostPlaces = 500
 export function* findInBody(body: Uint8Array, rawHeaders: readonly string[]): Divided<BodyFindings | undefined> {
   if (hasContentCoding(rawHeaders)) return undefined
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const detected = yield* findAll({ bytes, utf8: isUtf8(bytes) }, mostFound)
+  const detected = yield* findAll({ bytes, utf8: isUtf8(bytes) }, maxFound)
   // One character for each byte, so that places are those of bytes.
-  const named = yield* secretPlaces(bytes.toString('latin1'), mostFound)
+  const named = yield* secretPlaces(bytes.toString('latin1'), maxFound)
   const places = withoutOverlaps(detected, named)
   const counts = new Map<string, number>()
   for (const { detector } of places) counts.set(detector, (counts.get(detector) ?? 0) + 1)
-  return { counts: Object.fromEntries(counts), places: places.slice(0, mostPlaces) }
+  return { counts: Object.fromEntries(counts), places: places.slice(0, maxSpans) }
 }
 
 /** In order. Of findings that overlap a detector's comes first, since it says more than a name, and then the earlier one. */
-function withoutOverlaps(detected: readonly Place[], named: readonly Place[]): readonly Place[] {
-  const first = disjoint(detected.toSorted(byPlace))
-  const others = disjoint(named.toSorted(byPlace))
+function withoutOverlaps(detected: readonly SecretSpan[], named: readonly SecretSpan[]): readonly SecretSpan[] {
+  const first = disjoint(detected.toSorted(byPosition))
+  const others = disjoint(named.toSorted(byPosition))
   let at = 0
   const more = others.filter(({ from, to }) => {
     while (at < first.length && first[at]!.to <= from) at++
     return at === first.length || first[at]!.from >= to
   })
-  return [...first, ...more].sort(byPlace)
+  return [...first, ...more].sort(byPosition)
 }
 
-function disjoint(sorted: readonly Place[]): readonly Place[] {
+function disjoint(sorted: readonly SecretSpan[]): readonly SecretSpan[] {
   let end = 0
   return sorted.filter(({ from, to }) => {
     const isFree = from >= end
@@ -55,4 +55,4 @@ function disjoint(sorted: readonly Place[]): readonly Place[] {
   })
 }
 
-const byPlace = (left: Place, right: Place): number => left.from - right.from
+const byPosition = (left: SecretSpan, right: SecretSpan): number => left.from - right.from

@@ -88,7 +88,7 @@ async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant |
 
 async function covering({ store, clock }: GrantOptions, held: Suspension): Promise<readonly GrantRecord[]> {
   const { request, decision, agent, idempotencyKey: key = '' } = held
-  const { origin, path } = place(request.url)
+  const { origin, path } = locationOf(request.url)
   if (!isGrantable(decision) || key.length > maxIdempotencyKey) return []
   if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return []
   const active = await store.grants.active(clock.now(), agent.id)
@@ -111,7 +111,7 @@ function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }
     action: 'hitl.grant.use',
     subject: grant.id,
     details: {
-      ...{ method: request.method, origin: grant.origin, path: shortUrl(place(request.url).path) },
+      ...{ method: request.method, origin: grant.origin, path: shortUrl(locationOf(request.url).path) },
       ...{ hitlId, grantedBy, rule },
     },
   }
@@ -145,7 +145,7 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | unde
 
 /** The grant that an approval carries, with the entry that tells of it. */
 export function makeGrant(now: number, item: HitlBrief, approval: Approval, terms: GrantTerms) {
-  const { origin, path } = place(item.url)
+  const { origin, path } = locationOf(item.url)
   const grant: GrantRecord = {
     id: randomUUID(),
     agentId: item.agentId,
@@ -172,11 +172,11 @@ function isCount(value: number, max: number): boolean {
 function coversOwn(item: HitlBrief, pattern: string): boolean {
   const last = pattern.indexOf('**')
   const wellFormed = pattern.startsWith('/') && pattern.length <= maxPath && (last < 0 || last === pattern.length - 2)
-  return wellFormed && matchesPath(pattern, place(item.url).path)
+  return wellFormed && matchesPath(pattern, locationOf(item.url).path)
 }
 
 /** Origin and raw path of an absolute URL, as text: nothing is decoded or repaired. */
-export function place(url: string): { origin: string; path: string } {
+export function locationOf(url: string): { origin: string; path: string } {
   const authority = url.indexOf('://') + 3
   const end = url.slice(authority).search(/[/?#]/)
   const start = end < 0 ? url.length : authority + end

@@ -7,7 +7,7 @@ import type { HitlEvent } from './events.ts'
 
 export type Hook = Config['HumanInTheLoop']['Webhooks'][number]
 
-export interface Message {
+export interface WebhookMessage {
   readonly url: string
   /** Flat: name, value, name, value. */
   readonly headers: readonly string[]
@@ -15,7 +15,7 @@ export interface Message {
 }
 
 /** Posts once, past the egress guard and without following redirects. Resolves with the status; rejects, also at the abort. */
-export type Post = (message: Message, signal: AbortSignal) => Promise<number>
+export type Post = (message: WebhookMessage, signal: AbortSignal) => Promise<number>
 
 export interface MessageOptions {
   readonly clock: Pick<Clock, 'now'>
@@ -27,7 +27,7 @@ export interface MessageOptions {
  * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
  * receiver refuses old times, and with them what somebody recorded.
  */
-export function messageOf(hook: Hook, event: HitlEvent, { clock, publicUrl }: MessageOptions): Message {
+export function messageOf(hook: Hook, event: HitlEvent, { clock, publicUrl }: MessageOptions): WebhookMessage {
   const link = publicUrl === undefined ? undefined : publicUrl + pageOf(event)
   const content = hook.Format === 'slack' ? { text: slackText(event, link) } : genericBody(event, link)
   const body = printableJson(JSON.stringify(content))

@@ -99,7 +99,7 @@ export interface Verdict {
   readonly comment?: string | null | undefined
   readonly requestId: string | null
   /** Digests of the request that the reviewer saw: any other is not decided. Absent: not checked. */
-  readonly seen?: readonly string[] | undefined
+  readonly digests?: readonly string[] | undefined
 }
 
 /** Terms of a grant: requests that pass without review for a while (`hitl/grants.ts`). */
@@ -151,7 +151,7 @@ export interface SendContext extends Pick<AttemptLease, 'sendBefore' | 'isLate' 
  * Sends on a connection of its own, at most once, if the agent's policy, egress and circuit allow it now. A rejection
  * counts as failed.
  */
-export type Send = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
+export type SendRequest = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
 
 /** The result of an approval. */
 export type Approved =
@@ -189,7 +189,7 @@ export interface HitlOptions {
   readonly events: Pick<EventLog, 'subscribe'>
   /** Called in the gateway that has recorded it: a reviewer denied a request of the agent, or an approved one was answered. */
   readonly noteVerdict: (agentId: string, verdict: 'humanApproval' | 'humanDenial') => void
-  readonly send: Send
+  readonly send: SendRequest
   /** Puts a refused verdict on record. */
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Why the agent may not call now; undefined when it is active. */

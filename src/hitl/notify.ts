@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { Clock } from '../runtime/clock.ts'
-import type { Delivery, Subscription } from '../storage/deliveries.ts'
+import type { Delivery, WebhookSubscription } from '../storage/deliveries.ts'
 import type { EventNote } from '../storage/events.ts'
 import type { Store } from '../storage/store.ts'
 import type { EventLog, HitlEvent } from './events.ts'
@@ -48,23 +48,23 @@ const readAtOnce = 20
 export const hookName = ({ Url, Format }: Hook): string => hash('sha256', `${Format} ${Url}`).slice(0, 32)
 
 /** What a gateway with these hooks leaves for them. */
-export function subscriptionsOf(hooks: readonly Hook[]): readonly Subscription[] {
+export function subscriptionsOf(hooks: readonly Hook[]): readonly WebhookSubscription[] {
   const byName = Map.groupBy(hooks, hookName)
   return [...byName].map(([hook, same]) => ({ hook, types: same.flatMap(typesOf) }))
 }
 
-const typesOf = ({ Events }: Hook): Subscription['types'] => (Events.length === 0 ? ['pending'] : Events)
+const typesOf = ({ Events }: Hook): WebhookSubscription['types'] => (Events.length === 0 ? ['pending'] : Events)
 
 export function createNotifier(options: NotifierOptions): Notifier {
   const { clock, store, owner, events } = options
   const stop = new AbortController()
-  const senders = options.hooks.map((hook, index) => new Sender({ ...options, hook, index, stop: stop.signal }))
+  const senders = options.hooks.map((hook, index) => new WebhookSender({ ...options, hook, index, stop: stop.signal }))
   const names = [...new Set(senders.map(({ name }) => name))]
   const sendAll = async (): Promise<void> => void (await Promise.all(senders.map(sender => sender.send())))
-  const hear = (event: HitlEvent): void => {
-    for (const sender of senders) sender.hear(event)
+  const notify = (event: HitlEvent): void => {
+    for (const sender of senders) sender.notify(event)
   }
-  const { close } = events.subscribe(hear, undefined, sendAll)
+  const { close } = events.subscribe(notify, undefined, sendAll)
   let takeAt = Number.NEGATIVE_INFINITY
 
   async function take(): Promise<void> {
@@ -100,13 +100,13 @@ interface SenderOptions extends NotifierOptions {
 }
 
 /** What became of a message. Another gateway, or this one later, sends what is `left`. */
-interface Sent {
+interface DeliveryResult {
   readonly left: boolean
   readonly failure?: unknown
 }
 
 /** Sends the messages of one hook while this gateway has its lease. */
-class Sender {
+class WebhookSender {
   readonly name: string
   /** Times at which the lease ends. The steady clock of a paused machine stands still. */
   lease: { readonly steady: number; readonly wall: number } | undefined
@@ -130,7 +130,7 @@ class Sender {
     return !stop.aborted && lease !== undefined && clock.steady() < lease.steady && clock.now() < lease.wall
   }
 
-  hear({ type }: HitlEvent): void {
+  notify({ type }: HitlEvent): void {
     if (this.#types.has(type)) void this.send()
   }
 
@@ -173,8 +173,11 @@ class Sender {
     if (!left) this.#done = delivery.event
     if (failure !== undefined) {
       const { type, hitlId, data } = delivery.note
-      const told = left ? 'has not been told yet' : 'was not told'
-      this.#options.report(`webhook ${this.#options.index} ${told} of ${type} ${hitlId ?? data.agentId}`, failure)
+      const failureText = left ? 'has not been told yet' : 'was not told'
+      this.#options.report(
+        `webhook ${this.#options.index} ${failureText} of ${type} ${hitlId ?? data.agentId}`,
+        failure,
+      )
     }
     return left
   }
@@ -191,7 +194,7 @@ class Sender {
   }
 
   /** Tries until the hook takes it, refuses it for good, or the tries are used up. */
-  async #deliver(event: HitlEvent): Promise<Sent> {
+  async #deliver(event: HitlEvent): Promise<DeliveryResult> {
     const { hook, stop, post, delays = backOff } = this.#options
     let failure: unknown
     for (const delay of [0, ...delays]) {

@@ -4,21 +4,21 @@
 import type { Refusal } from '../base/refusals.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import {
-  type Caller,
+  type CallerKind,
   type HitlBrief,
   type HitlFilter,
   type HitlItem,
   type HitlPastFilter,
-  type HitlPastPlace,
+  type HitlPastQuery,
   type Looked,
   orUnavailable,
-  type PastPlace,
+  type PastCursor,
 } from '../storage/store.ts'
 import { createAttempts } from './attempts.ts'
-import { type CallOptions, type Calls, createCalls } from './calls.ts'
+import { type Calls, createCalls, type HeldCallOptions } from './calls.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { parseAnswer, unseal } from './seal.ts'
-import { decideSeveral, type Outcome, type SeveralVerdicts } from './several.ts'
+import { decideSeveral, type ItemOutcome, type SeveralVerdicts } from './several.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdict.ts'
@@ -42,7 +42,7 @@ export interface Queue {
    */
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Requests that no longer wait, latest first, for reviewers; until `RetentionSeconds`. */
-  history(page: HitlPastPlace, filter?: HitlPastFilter): Promise<Looked<object, PastPlace>>
+  history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<object, PastCursor>>
   /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when there is none, or none that this viewer may see. */
@@ -65,7 +65,7 @@ export interface Queue {
   approve(id: string, approval: Approval): Promise<Approved | Refusal>
   deny(id: string, verdict: Verdict): Promise<HitlBrief | Refusal>
   /** Refused as a whole when approvals are for more than one group. */
-  decideSeveral(verdicts: SeveralVerdicts): Promise<readonly Outcome[] | Refusal>
+  decideSeveral(verdicts: SeveralVerdicts): Promise<readonly ItemOutcome[] | Refusal>
   /** Gives a pending request more time. */
   extend(id: string, extension: Parameters<typeof extend>[2]): Promise<HitlBrief | Refusal>
   /** Takes a pending request of the agent back. */
@@ -87,7 +87,7 @@ function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buf
 const visible = <I extends HitlBrief>(item: I | undefined, viewer: Person) =>
   item !== undefined && (item.agentId === viewer.id || isPrivileged(viewer)) ? item : undefined
 
-const callerOf = (viewer: Person): Caller => (isPrivileged(viewer) ? 'people' : 'agents')
+const callerOf = (viewer: Person): CallerKind => (isPrivileged(viewer) ? 'people' : 'agents')
 
 export function createQueue(options: HitlOptions): Queue {
   const { store, clock, events, sealingKeys, stopping } = options
@@ -97,8 +97,8 @@ export function createQueue(options: HitlOptions): Queue {
   const brief = (id: string, viewer: Person) => store.hitl.brief(id, clock.now(), callerOf(viewer))
   const waiters = createWaiters({ events, stopping })
   const show = (item: HitlItem | undefined, viewer: Person, { exact = false }: BodyForm = {}) => {
-    const seen = visible(item, viewer)
-    return seen && detailView(seen, openBody(sealingKeys, seen), { ...options, viewer, now: clock.now(), exact })
+    const shown = visible(item, viewer)
+    return shown && detailView(shown, openBody(sealingKeys, shown), { ...options, viewer, now: clock.now(), exact })
   }
 
   const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal, ...form }) => {
@@ -108,7 +108,7 @@ export function createQueue(options: HitlOptions): Queue {
     return show(await read(id, viewer), viewer, form)
   }
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
-  const end: CallOptions['leave'] = (id, call) => leave(options, id, call)
+  const end: HeldCallOptions['leave'] = (id, call) => leave(options, id, call)
   const calls = createCalls({ ...options, waitForVerdict, withdraw: takeBack, leave: end })
 
   const decide: Pick<Queue, 'approve' | 'deny'> = {
@@ -178,7 +178,7 @@ async function* listPending(
   }
 }
 
-async function listPast({ store, clock, agentName }: ListOptions, page: HitlPastPlace, filter?: HitlPastFilter) {
+async function listPast({ store, clock, agentName }: ListOptions, page: HitlPastQuery, filter?: HitlPastFilter) {
   const { items, totalCount, next } = await store.hitl.history(page, filter)
   return { items: items.map(line => pastView(line, { now: clock.now(), agentName })), totalCount, next }
 }

@@ -43,10 +43,10 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
       // A client that has all that was announced takes the answer for whole, and asks for its copy.
       const isEnd = kept !== undefined && size >= options.length
       if (isEnd) last = chunk
-      const room = out.destroyed || isEnd || out.write(chunk)
+      const canWrite = out.destroyed || isEnd || out.write(chunk)
       if (kept !== undefined) continue
       if (out.destroyed) return
-      if (!room) await roomIn(out)
+      if (!canWrite) await roomIn(out)
     }
   } catch (error) {
     out.destroy(error instanceof Error ? error : undefined)

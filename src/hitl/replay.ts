@@ -28,14 +28,14 @@ import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
 const recordAgainMs = 1_000
 
 /** One claimed attempt. */
-export interface Attempt {
+export interface ReplayAttempt {
   readonly item: HitlBrief
   readonly approval: Approval
   readonly lease: AttemptLease
 }
 
 /** The request as it was sealed when it was held. */
-export interface Opened {
+export interface OpenedRequest {
   readonly request: HeldRequest
   readonly facts: HeldFacts
 }
@@ -43,14 +43,14 @@ export interface Opened {
 const cannotOpen =
   'The stored request cannot be opened: it was changed, or the sealing key is another one. It was not sent.'
 
-type Answered = Extract<ReplayResult, { kind: 'answered' }>
+type AnsweredReplay = Extract<ReplayResult, { kind: 'answered' }>
 
 /** The sealed request, if it is the one that was shown; otherwise the refusal, audited. */
 export async function openRequest(
   options: HitlOptions,
   item: HitlBrief,
   approval: Approval,
-): Promise<Opened | Refusal> {
+): Promise<OpenedRequest | Refusal> {
   const sealed = await options.store.hitl.sealed(item.id)
   if (sealed === undefined) {
     // The item was decided after this read.
@@ -68,7 +68,11 @@ export async function openRequest(
 }
 
 /** Sends a request that this attempt has claimed. */
-export async function replay(options: HitlOptions, attempt: Attempt, opened: Opened): Promise<Approved | Refusal> {
+export async function replay(
+  options: HitlOptions,
+  attempt: ReplayAttempt,
+  opened: OpenedRequest,
+): Promise<Approved | Refusal> {
   const { item, approval } = attempt
   const { sendBefore, isLate, abandoned } = attempt.lease
   // Asked again after the claim: a revocation that was acknowledged before the sending holds.
@@ -95,7 +99,7 @@ export async function replay(options: HitlOptions, attempt: Attempt, opened: Ope
 }
 
 /** Nothing was sent: the item is pending again. */
-async function release(options: HitlOptions, attempt: Attempt, why: NotSent): Promise<Refusal> {
+async function release(options: HitlOptions, attempt: ReplayAttempt, why: NotSent): Promise<Refusal> {
   const { item, lease } = attempt
   if (lease.abandoned.aborted) return why
   const action = 'hitl.release'
@@ -111,7 +115,7 @@ async function release(options: HitlOptions, attempt: Attempt, why: NotSent): Pr
 }
 
 /** The upstream's answer for the reviewer, while it is kept for the agent and recorded. */
-async function pass(options: HitlOptions, attempt: Attempt, answer: Answered): Promise<Approved> {
+async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: AnsweredReplay): Promise<Approved> {
   const { item } = attempt
   const body = new PassThrough()
   const { status } = answer
@@ -151,7 +155,7 @@ function without(rawHeaders: readonly string[], drop: (name: string) => boolean)
  * Stores the grant that the approval carries, now that the request did go out. One that cannot be stored is not
  * given: the answer then lacks its id.
  */
-async function grant(options: HitlOptions, { item, approval }: Attempt): Promise<string | undefined> {
+async function grant(options: HitlOptions, { item, approval }: ReplayAttempt): Promise<string | undefined> {
   if (approval.grant === undefined) return undefined
   const { grant, entry } = makeGrant(options.clock.now(), item, approval, approval.grant)
   try {
@@ -164,7 +168,7 @@ async function grant(options: HitlOptions, { item, approval }: Attempt): Promise
 }
 
 /** Records the outcome, or tries on in the background when the store fails. */
-async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
+async function settle(options: HitlOptions, attempt: ReplayAttempt, outcome: ReplayOutcome): Promise<void> {
   // The attempt failed because the gateway stops; it is recorded as unknown.
   if (attempt.lease.abandoned.aborted) return
   try {
@@ -175,7 +179,7 @@ async function settle(options: HitlOptions, attempt: Attempt, outcome: ReplayOut
   }
 }
 
-async function recordOutcome(options: HitlOptions, attempt: Attempt, outcome: ReplayOutcome): Promise<void> {
+async function recordOutcome(options: HitlOptions, attempt: ReplayAttempt, outcome: ReplayOutcome): Promise<void> {
   const { item } = attempt
   const { replay, responseStatus } = outcome
   const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
@@ -186,7 +190,7 @@ async function recordOutcome(options: HitlOptions, attempt: Attempt, outcome: Re
 /** What cannot be recorded while the lease lasts is unknown after that. */
 async function recordLater(
   { clock }: HitlOptions,
-  { lease: { until, abandoned } }: Attempt,
+  { lease: { until, abandoned } }: ReplayAttempt,
   record: () => Promise<unknown>,
 ): Promise<void> {
   for (let isRecorded = false; !isRecorded; ) {
@@ -201,7 +205,7 @@ async function recordLater(
 
 function replayEntry(
   options: HitlOptions,
-  { item, approval }: Attempt,
+  { item, approval }: ReplayAttempt,
   done: { readonly action: string } & Readonly<Record<string, unknown>>,
 ) {
   const { action, ...details } = done

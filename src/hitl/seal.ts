@@ -12,7 +12,7 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /** The sealed request, and the hash over it. */
-export interface Frame {
+export interface SealedFrame {
   readonly bytes: Buffer
   /** SHA-256, hex, over `bytes`. */
   readonly digest: string
@@ -22,11 +22,11 @@ export interface Frame {
  * Method, URL, header names and values and body as one run of bytes: the number of texts, each text with its length
  * (32 bits, big-endian, UTF-8), then the body. No two requests have the same frame.
  */
-export function frameRequest(request: HeldRequest): Frame {
+export function frameRequest(request: HeldRequest): SealedFrame {
   return frame([request.method, request.url, ...request.rawHeaders], request.body)
 }
 
-export function frameAnswer(answer: StoredAnswer): Frame {
+export function frameAnswer(answer: StoredAnswer): SealedFrame {
   return frame([String(answer.status), ...answer.rawHeaders], answer.body)
 }
 
@@ -61,7 +61,7 @@ export function digestOf(bytes: Uint8Array | string): string {
 export function sealHeld(
   key: Uint8Array,
   id: string,
-  held: { readonly request: Frame; readonly facts: HeldFacts },
+  held: { readonly request: SealedFrame; readonly facts: HeldFacts },
 ): Buffer {
   return seal(key, `held:${id}`, framed([JSON.stringify(held.facts)], held.request.bytes))
 }
@@ -119,7 +119,7 @@ function unsealWith(key: Uint8Array, label: string, sealed: Uint8Array): Buffer 
   }
 }
 
-function frame(texts: readonly string[], body: Uint8Array): Frame {
+function frame(texts: readonly string[], body: Uint8Array): SealedFrame {
   const bytes = framed(texts, body)
   return { bytes, digest: digestOf(bytes) }
 }

@@ -4,24 +4,24 @@
  */
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
 import type { HitlBrief } from '../storage/store.ts'
-import { place } from './grants.ts'
+import { locationOf } from './grants.ts'
 import type { Approval, Approved, Verdict } from './model.ts'
 
 /** A request, and its digest as the reviewer saw it. */
-interface Chosen {
+interface ChosenRequest {
   readonly id: string
   readonly digest: string
 }
 
 export interface SeveralVerdicts extends Omit<Verdict, 'seen'> {
   readonly verdict: 'approve' | 'deny'
-  readonly items: readonly Chosen[]
+  readonly items: readonly ChosenRequest[]
   /** Why the reviewer may not go on; asked before each verdict. */
   readonly problemNow: () => Refusal | undefined
 }
 
 /** The result for one request. */
-export interface Outcome {
+export interface ItemOutcome {
   readonly id: string
   /** `counted`: further reviewers must approve. `sent`: the upstream answered. */
   readonly outcome: 'denied' | 'counted' | 'sent' | 'refused'
@@ -41,13 +41,13 @@ export interface SeveralParts {
 const atOnce = 4
 
 /** In the order of the items. Refused as a whole when approvals are for more than one group. */
-export async function decideSeveral(parts: SeveralParts, given: SeveralVerdicts): Promise<Outcome[] | Refusal> {
+export async function decideSeveral(parts: SeveralParts, given: SeveralVerdicts): Promise<ItemOutcome[] | Refusal> {
   const { items, verdict } = given
   if (verdict === 'approve') {
     const found = await Promise.all(items.map(({ id }) => parts.find(id)))
     if (new Set(found.flatMap(item => (item === undefined ? [] : [groupOf(item)]))).size > 1) return ofSeveralGroups
   }
-  const outcomes: Outcome[] = []
+  const outcomes: ItemOutcome[] = []
   const queue = items.entries()
   const work = async () => {
     for (const [index, item] of queue) outcomes[index] = await decide(parts, item, given)
@@ -65,13 +65,17 @@ const ofSeveralGroups = refuse(
 )
 
 function groupOf({ agentId, policyName, rule, method, url }: HitlBrief): string {
-  const { origin, path } = place(url)
+  const { origin, path } = locationOf(url)
   return JSON.stringify([agentId, policyName, rule, method, origin, path])
 }
 
-async function decide(parts: SeveralParts, { id, digest }: Chosen, given: SeveralVerdicts): Promise<Outcome> {
+async function decide(
+  parts: SeveralParts,
+  { id, digest }: ChosenRequest,
+  given: SeveralVerdicts,
+): Promise<ItemOutcome> {
   const { reviewer, comment, requestId } = given
-  const verdict: Verdict = { reviewer, comment, requestId, seen: [digest] }
+  const verdict: Verdict = { reviewer, comment, requestId, digests: [digest] }
   const problem = given.problemNow()
   if (problem !== undefined) return refused(id, problem)
   if (given.verdict === 'deny') {
@@ -86,6 +90,6 @@ async function decide(parts: SeveralParts, { id, digest }: Chosen, given: Severa
   return { id, outcome: 'sent', upstreamStatus: approved.status }
 }
 
-function refused(id: string, { refusal: code, status, detail }: Refusal): Outcome {
+function refused(id: string, { refusal: code, status, detail }: Refusal): ItemOutcome {
   return { id, outcome: 'refused', status, code, detail }
 }

@@ -18,7 +18,7 @@ import {
 } from './model.ts'
 import { createId } from './random.ts'
 import { repeatDigestOf } from './repeat.ts'
-import { type Frame, frameRequest, partDigests, seal, sealHeld } from './seal.ts'
+import { frameRequest, partDigests, type SealedFrame, seal, sealHeld } from './seal.ts'
 import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
@@ -55,7 +55,7 @@ function storedDecision({ request, decision, findings }: Suspension): StoredDeci
   return { ...decision, digests: partDigests(request), ...(findings && { findings: { counts: findings.counts } }) }
 }
 
-function makeRecord(options: HitlOptions, held: Suspension, frame: Frame): Omit<HitlRecord, 'summary'> {
+function makeRecord(options: HitlOptions, held: Suspension, frame: SealedFrame): Omit<HitlRecord, 'summary'> {
   const now = options.clock.now()
   const { request, decision, agent, call = { kind: 'polls' } } = held
   const id = createId(now)

@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Dropped } from '../storage/deliveries.ts'
-import type { Attempts } from './attempts.ts'
+import type { ReplayAttempts } from './attempts.ts'
 import type { HitlOptions } from './model.ts'
 import { hookName } from './notify.ts'
 
@@ -13,23 +13,23 @@ const batch = 100
 /** Time for which a message waits for its webhook, milliseconds. */
 const deliveryMs = 86_400_000
 /** Messages that wait for one webhook. */
-const mostDeliveries = 10_000
+const maxDeliveries = 10_000
 
-export async function sweep(options: HitlOptions, attempts: Pick<Attempts, 'leases'>): Promise<void> {
+export async function sweep(options: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>): Promise<void> {
   const { store, clock, settings } = options
   const now = clock.now()
   const own = ownAttempts(options, attempts)
   const [decided, delivered] = [now - settings.RetentionSeconds * 1_000, now - deliveryMs]
-  const due = await store.hitl.due({ now, decided, delivered, most: mostDeliveries })
+  const due = await store.hitl.due({ now, decided, delivered, max: maxDeliveries })
   if (due.lapse || own.over.length > 0) await inBatches(async () => (await store.hitl.lapse(now, own, batch)).length)
   if (due.expire) await inBatches(async () => (await store.hitl.expire(now, batch)).length)
   // What has just expired or lapsed may be old enough to go as well.
   if (due.prune || due.lapse || due.expire) await inBatches(() => store.hitl.prune(decided, batch))
   if (due.grants) await inBatches(() => store.grants.prune(now, batch))
-  if (due.deliveries) reportDropped(options, await store.deliveries.prune(delivered, mostDeliveries))
+  if (due.deliveries) reportDropped(options, await store.deliveries.prune(delivered, maxDeliveries))
 }
 
-const ownAttempts = ({ member }: HitlOptions, attempts: Pick<Attempts, 'leases'>) => ({
+const ownAttempts = ({ member }: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>) => ({
   owner: member.id,
   ...attempts.leases(),
 })
@@ -51,7 +51,7 @@ async function inBatches(step: () => Promise<number>): Promise<void> {
 }
 
 /** Marks every attempt of this process as unknown. Returns how many. */
-export async function giveUp(options: HitlOptions, attempts: Attempts): Promise<number> {
+export async function giveUp(options: HitlOptions, attempts: ReplayAttempts): Promise<number> {
   const { owner, held, over } = ownAttempts(options, attempts)
   if (held.length + over.length === 0) return 0
   const own = { owner, held: [], over: [...held, ...over] }

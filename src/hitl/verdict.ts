@@ -4,7 +4,7 @@
  */
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { EndedCall, HitlBrief } from '../storage/store.ts'
-import type { Attempts } from './attempts.ts'
+import type { ReplayAttempts } from './attempts.ts'
 import { grantProblem } from './grants.ts'
 import {
   type Approval,
@@ -15,7 +15,7 @@ import {
   type Verdict,
   verdictEntry,
 } from './model.ts'
-import { type Attempt, type Opened, openRequest, replay } from './replay.ts'
+import { type OpenedRequest, openRequest, type ReplayAttempt, replay } from './replay.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
@@ -31,7 +31,7 @@ export async function approve(
   options: HitlOptions,
   id: string,
   approval: Approval,
-  attempts: Attempts,
+  attempts: ReplayAttempts,
 ): Promise<Approved | Refusal> {
   const item = await verdictOn(options, id, approval)
   if (isRefusal(item)) return item
@@ -47,7 +47,11 @@ export async function approve(
 }
 
 /** @param wanted the item before the claim */
-async function claimAndSend(options: HitlOptions, wanted: Attempt, opened: Opened): Promise<Approved | Refusal> {
+async function claimAndSend(
+  options: HitlOptions,
+  wanted: ReplayAttempt,
+  opened: OpenedRequest,
+): Promise<Approved | Refusal> {
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)
   if (problem !== undefined) return problem
@@ -144,7 +148,7 @@ async function verdictOn(options: HitlOptions, id: string, verdict: Verdict): Pr
   const item = await options.store.hitl.brief(id, now)
   if (item === undefined) return refuse('not_found')
   const barred = fourEyes(options, item, verdict.reviewer)
-  if (barred === undefined) return verdict.seen?.includes(item.digest) === false ? refuse('not_as_seen') : item
+  if (barred === undefined) return verdict.digests?.includes(item.digest) === false ? refuse('not_as_seen') : item
   await options.noteRefusal(verdictEntry(now, verdict, { action: 'hitl.refused', item, why: barred.refusal }))
   return barred
 }

@@ -33,7 +33,7 @@ const sealedBody = '[SEALED]'
 const deletedBody = '[DELETED]'
 
 /** One line of the list. */
-export interface RequestView extends Partial<ReviewView> {
+export interface HeldRequestView extends Partial<ReviewView> {
   readonly id: string
   readonly method: string
   readonly url: string
@@ -75,7 +75,7 @@ export interface ReviewView {
   readonly decidedBy: string | null
 }
 
-export interface DetailView extends RequestView {
+export interface DetailView extends HeldRequestView {
   readonly headers: Readonly<Record<string, string>>
   /** For reviewers: names of the header fields that the gateway adds, such as those of credentials. */
   readonly addedFields?: readonly string[]
@@ -169,7 +169,7 @@ function outcomePart({ replay, attempt, decidedAt, comment, responseStatus }: Om
   }
 }
 
-function requestView(item: HitlItem, { viewer, now, agentName }: Sight): RequestView {
+function requestView(item: HitlItem, { viewer, now, agentName }: Sight): HeldRequestView {
   const decision = parseDecision(item)
   const { status, decidedBy } = item
   if (!isPrivileged(viewer)) return { ...requestPart(item, decision.publicReason), status }

@@ -36,10 +36,10 @@ export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
   }
   stopping.addEventListener('abort', wakeAll)
-  const hear: HitlListener = ({ type, hitlId }) => {
+  const onEvent: HitlListener = ({ type, hitlId }) => {
     if (outcomes.has(type)) for (const wake of waiting.get(hitlId ?? '') ?? []) wake()
   }
-  events.subscribe(hear, undefined, wakeAll)
+  events.subscribe(onEvent, undefined, wakeAll)
 
   /** Resolves at the event, the time limit or the abort. */
   const listen = (id: string, { ms, signal }: WaitLimits) => {

@@ -6,7 +6,7 @@ import type { Addressing } from './addressing.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitAnswers, awaitTurn, type ParserError, putBack } from './pipelining.ts'
-import type { Route } from './request-line.ts'
+import type { RequestRoute } from './request-line.ts'
 import { sendRefusal } from './respond.ts'
 import { refuseTunnel, refuseUnreadable } from './unreadable.ts'
 
@@ -35,7 +35,7 @@ export interface AcceptOptions {
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
   /** Where a request points. @param host its `Host` field */
-  readonly routeOf: (url: string, host: string) => Route | Refusal
+  readonly routeOf: (url: string, host: string) => RequestRoute | Refusal
   /** Whether WebSockets may be opened to any host. */
   readonly takesWebSockets: boolean
   /** Requests for upstreams: `rawTarget` is the raw text of the upstream URL. */
@@ -146,7 +146,7 @@ function responseOn(req: IncomingMessage, head: Buffer): ServerResponse {
   return res
 }
 
-type Arrived = Omit<Incoming, 'fields'>
+type ArrivedRequest = Omit<Incoming, 'fields'>
 
 function countConnections(server: Server, counts: AcceptCounts): void {
   server.on('connection', (socket: Socket) => {
@@ -156,7 +156,7 @@ function countConnections(server: Server, counts: AcceptCounts): void {
 }
 
 /** The code of the refusal when the request was refused here; else its handler has it. */
-function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | RefusalCode | undefined {
+function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void> | RefusalCode | undefined {
   const { req, res, requestId, expectsContinue, isUpgraded } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
@@ -189,7 +189,7 @@ function dispatch(arrived: Arrived, options: AcceptOptions): Promise<void> | Ref
 }
 
 /** Closes the connection of a body that comes too slowly, whether the call was answered or not. */
-function limitBody(arrived: Arrived, limitMs: number): void {
+function limitBody(arrived: ArrivedRequest, limitMs: number): void {
   const { req, res } = arrived
   if (req.complete) return
   const timer = setTimeout(() => {
@@ -203,12 +203,12 @@ function limitBody(arrived: Arrived, limitMs: number): void {
 }
 
 /** Answers a head that is not valid. The end of its body is in doubt, so nothing after it is read. */
-function closeWith(arrived: Arrived, refusal: Refusal): RefusalCode {
+function closeWith(arrived: ArrivedRequest, refusal: Refusal): RefusalCode {
   arrived.res.shouldKeepAlive = false
   return answer(arrived, refusal)
 }
 
-function answer({ res, requestId }: Arrived, refusal: Refusal): RefusalCode {
+function answer({ res, requestId }: ArrivedRequest, refusal: Refusal): RefusalCode {
   sendRefusal(res, refusal, requestId)
   return refusal.refusal
 }

@@ -1,7 +1,7 @@
 /** Requests of clients that have the gateway as their proxy: they name upstreams by their own URLs. */
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Addressing, Road } from './addressing.ts'
-import type { Route } from './request-line.ts'
+import type { RequestRoute } from './request-line.ts'
 
 /** The client knows each upstream by its own URL, so links lead where they say. */
 class OwnUrls implements Addressing {
@@ -37,7 +37,7 @@ const forward = new OwnUrls('forward')
 const absoluteForm = /^https?:\/\//i
 
 /** The target of a request to the forward proxy. Its authority counts, not that of Host (RFC 9112 section 3.2.2). */
-export function readForwardTarget(url: string): Route | Refusal {
+export function readForwardTarget(url: string): RequestRoute | Refusal {
   if (!absoluteForm.test(url)) return notAbsolute
   return { kind: 'proxy', rawTarget: url, addressing: forward }
 }

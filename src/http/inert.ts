@@ -43,7 +43,7 @@ const ofTheConnection: ReadonlySet<number> = new Set([407, 408, 421, 425])
 /** Prefix of the name of a field that is passed on under another name. */
 const upstreamPrefix = 'Gateway-Upstream-'
 
-export interface Head {
+export interface AnswerHead {
   readonly status: number
   /** Flat: name, value, name, value. */
   readonly rawHeaders: readonly string[]
@@ -53,7 +53,7 @@ export interface Head {
  * The same answer without steering fields: they are renamed `Gateway-Upstream-<Name>`, a status of the connection becomes
  * 502 with `Gateway-Upstream-Status`, and a browser neither runs, sniffs nor keeps the body.
  */
-export function inertHead({ status, rawHeaders }: Head): Head {
+export function inertHead({ status, rawHeaders }: AnswerHead): AnswerHead {
   const isStatusKept = !ofTheConnection.has(status)
   const headers = ['Cache-Control', 'no-store', 'Content-Security-Policy', 'sandbox']
   headers.push('X-Content-Type-Options', 'nosniff')

@@ -7,9 +7,9 @@ import { StartupError } from '../base/refusals.ts'
 import type { Acceptor } from './accept.ts'
 import { type Certificate, createServers, type ServerSettings, type Servers } from './servers.ts'
 import type { Service } from './service.ts'
-import { listenUnix, type UnixPlace } from './unix-socket.ts'
+import { listenUnix, type UnixEndpoint } from './unix-socket.ts'
 
-export interface TcpPlace {
+export interface TcpEndpoint {
   readonly host: string
   readonly port: number
   /** Several sockets may have the same port, one in each thread: the system shares connections out among them. */
@@ -21,17 +21,17 @@ export interface TcpPlace {
 }
 
 /** A socket, TCP or unix, bound by the process that started this one. */
-export interface PassedPlace {
+export interface PassedEndpoint {
   readonly fd: number
   /** Given by that process; absent when it gave none. */
   readonly name?: string
 }
 
 /** Where to listen. */
-export type Place = TcpPlace | UnixPlace | PassedPlace
+export type Endpoint = TcpEndpoint | UnixEndpoint | PassedEndpoint
 
 /** The address of an open place. */
-export interface Address {
+export interface ListenerAddress {
   /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string
   /** Undefined for what is not TCP. */
@@ -48,7 +48,7 @@ export interface Listener {
    *
    * @throws StartupError when the system refuses
    */
-  listen(place: Place): Promise<Address>
+  listen(endpoint: Endpoint): Promise<ListenerAddress>
   /** Takes the requests of a connection that was accepted, and is counted, elsewhere. */
   adopt(connection: Duplex): void
   /** New connections get this certificate. Only for a listener that was created with one. */
@@ -67,17 +67,18 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   let adopting: Server | undefined
 
   return {
-    async listen(place) {
-      if ('path' in place) {
-        removals.push(await listenUnix(servers.unix(), place))
-        return { url: `unix:${place.path}`, port: undefined }
+    async listen(endpoint) {
+      if ('path' in endpoint) {
+        removals.push(await listenUnix(servers.unix(), endpoint))
+        return { url: `unix:${endpoint.path}`, port: undefined }
       }
-      const isPlain = settings.certificate === undefined || ('isPlain' in place && place.isPlain === true)
-      const server = 'fd' in place ? await listenPassed(servers, place) : await listenTcp(servers.tcp(isPlain), place)
+      const isPlain = settings.certificate === undefined || ('isPlain' in endpoint && endpoint.isPlain === true)
+      const server =
+        'fd' in endpoint ? await listenPassed(servers, endpoint) : await listenTcp(servers.tcp(isPlain), endpoint)
       const address = server.address()
       if (address === null || typeof address === 'string') {
         // Node knows no address of a unix socket that was passed, and no other place gets here.
-        return { url: `unix: (descriptor ${(place as PassedPlace).fd})`, port: undefined }
+        return { url: `unix: (descriptor ${(endpoint as PassedEndpoint).fd})`, port: undefined }
       }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
       return { url: `${isPlain ? 'http' : 'https'}://${host}:${address.port}`, port: address.port }
@@ -101,14 +102,14 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   }
 }
 
-async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promise<S> {
+async function listenTcp<S extends NetServer>(server: S, endpoint: TcpEndpoint): Promise<S> {
   try {
-    const { host, port, reusePort = false } = place
+    const { host, port, reusePort = false } = endpoint
     server.listen({ host, port, reusePort })
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw tcpProblem(asError(error), place)
+    throw tcpProblem(asError(error), endpoint)
   }
 }
 
@@ -117,14 +118,14 @@ async function listenTcp<S extends NetServer>(server: S, place: TcpPlace): Promi
  *
  * @throws StartupError when the port is not free
  */
-export async function assertFree(place: TcpPlace): Promise<void> {
+export async function assertFree(endpoint: TcpEndpoint): Promise<void> {
   const server = createServer()
-  await listenTcp(server, { ...place, reusePort: false })
+  await listenTcp(server, { ...endpoint, reusePort: false })
   server.close()
   await once(server, 'close')
 }
 
-function tcpProblem(error: NodeJS.ErrnoException, { host, port, setting }: TcpPlace): Error {
+function tcpProblem(error: NodeJS.ErrnoException, { host, port, setting }: TcpEndpoint): Error {
   const where = `${host}:${port}`
   switch (error.code) {
     case 'EADDRINUSE':
@@ -142,7 +143,7 @@ function tcpProblem(error: NodeJS.ErrnoException, { host, port, setting }: TcpPl
 }
 
 /** The kind of the socket is known only once it is open, and decides whether it is for TLS. */
-async function listenPassed(servers: Servers, { fd }: PassedPlace): Promise<Server> {
+async function listenPassed(servers: Servers, { fd }: PassedEndpoint): Promise<Server> {
   const server = servers.blank()
   try {
     server.listen({ fd })

@@ -1,6 +1,6 @@
+import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
 import { Memo } from '../base/memo.ts'
-import { Near } from '../base/near.ts'
 import { ownVersion } from '../runtime/version.ts'
 
 /** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */
@@ -28,7 +28,7 @@ export interface FieldName {
 const maxKnown = 1_024
 const maxKnownLength = 64
 const known = new Memo<string, FieldName>(maxKnown)
-const near = new Near<FieldName>(512)
+const cache = new DirectMappedCache<FieldName>(512)
 
 /** Fields that `readFields` notes. */
 const steering: ReadonlySet<string> = new Set([
@@ -67,12 +67,12 @@ const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
 
 /** @param name as it was received */
 export function fieldName(name: string): FieldName {
-  return near.get(name) ?? find(name)
+  return cache.get(name) ?? find(name)
 }
 
 function find(name: string): FieldName {
   const found = known.get(name) ?? learn(name)
-  if (name.length <= maxKnownLength) near.set(name, found)
+  if (name.length <= maxKnownLength) cache.set(name, found)
   return found
 }
 

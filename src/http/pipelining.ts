@@ -12,15 +12,15 @@ import { sentBytes } from './sent-bytes.ts'
 /** Node's own parser of a connection, which its types do not show. Tests check that it works as described here. */
 interface Parser {
   /** Called with each head. The result tells llhttp how to go on: 0 means as usual. */
-  onIncoming?: ((req: Head, keepAlive: boolean) => number) | null
+  onIncoming?: ((req: PipelinedRequest, keepAlive: boolean) => number) | null
   execute(bytes: Buffer): unknown
   resume(): void
 }
 
 /** Once `onIncoming` has seen a head, node knows whether that request takes its connection over. */
-type Head = IncomingMessage & { readonly upgrade?: boolean | null }
+type PipelinedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
 
-type Connection = Socket & {
+type ClientSocket = Socket & {
   /** While it is set, nothing in node resumes the socket. */
   _paused?: boolean
   readonly parser?: Parser | null
@@ -47,7 +47,7 @@ interface Ahead {
 }
 
 /** Requests that may wait behind the one that is being answered. */
-const mostAhead = 16
+const maxAhead = 16
 /** llhttp's HPE_PAUSED: stop after this head. */
 const pauseParser = 21
 const noBytes = Buffer.alloc(0)
@@ -61,7 +61,7 @@ const aheads = new WeakMap<Duplex, Ahead>()
  * @param res answer of a request that came while the one before was not answered yet
  * @param stallMs a client with too many requests ahead that takes nothing for this time is disconnected
  */
-export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: number, onTurn: () => void): void {
+export function awaitTurn(socket: ClientSocket, res: ServerResponse, stallMs: number, onTurn: () => void): void {
   const ahead = aheads.get(socket) ?? limitAhead(socket, stallMs)
   ahead.waiting += 1
   res.once('socket', () => {
@@ -80,7 +80,7 @@ export function awaitTurn(socket: Connection, res: ServerResponse, stallMs: numb
  * the client has closed, and listens for no error: a reset would end the process. Until then the client can send as much as
  * the socket buffers.
  */
-export function awaitAnswers(socket: Connection, onTurn: () => void): void {
+export function awaitAnswers(socket: ClientSocket, onTurn: () => void): void {
   socket.on('error', () => socket.destroy())
   if (!socket._httpMessage) {
     onTurn()
@@ -105,7 +105,7 @@ export function awaitAnswers(socket: Connection, onTurn: () => void): void {
 }
 
 /** From now on the parser stops when too many requests wait, and says so as an error: `putBack` takes it. */
-function limitAhead(socket: Connection, stallMs: number): Ahead {
+function limitAhead(socket: ClientSocket, stallMs: number): Ahead {
   const ahead: Ahead = { waiting: 0, sent: 0, stall: undefined, stallMs, readsStream: false }
   aheads.set(socket, ahead)
   socket.once('close', () => clearInterval(ahead.stall))
@@ -115,7 +115,7 @@ function limitAhead(socket: Connection, stallMs: number): Ahead {
     const limited: typeof onIncoming = (req, keepAlive) => {
       const next = onIncoming(req, keepAlive)
       // Nothing is parsed behind a request that takes the connection over.
-      return next === 0 && !req.upgrade && ahead.waiting >= mostAhead ? pauseParser : next
+      return next === 0 && !req.upgrade && ahead.waiting >= maxAhead ? pauseParser : next
     }
     parser.onIncoming = limited
   }
@@ -123,7 +123,7 @@ function limitAhead(socket: Connection, stallMs: number): Ahead {
 }
 
 /** Puts back the bytes that are not parsed yet. False when the error is another one. */
-export function putBack(error: ParserError, socket: Connection): boolean {
+export function putBack(error: ParserError, socket: ClientSocket): boolean {
   const ahead = aheads.get(socket)
   if (ahead === undefined || error.code !== 'HPE_PAUSED' || error.rawPacket === undefined) return false
   // First of all: node would not resume a socket that was paused while it bypassed the stream.
@@ -138,13 +138,13 @@ export function putBack(error: ParserError, socket: Connection): boolean {
   return true
 }
 
-function cutStalled(socket: Connection, ahead: Ahead): void {
+function cutStalled(socket: ClientSocket, ahead: Ahead): void {
   const sent = sentBytes(socket)
   if (sent === ahead.sent && socket.writableLength > 0) resetConnection(socket)
   ahead.sent = sent
 }
 
-function readOn(socket: Connection, ahead: Ahead): void {
+function readOn(socket: ClientSocket, ahead: Ahead): void {
   clearInterval(ahead.stall)
   ahead.stall = undefined
   socket._paused = false

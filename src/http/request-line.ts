@@ -3,7 +3,7 @@ import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './address
 import type { VirtualHosts } from './virtual-hosts.ts'
 
 /** Where a request line points: at an upstream, as raw text, or at a path of the gateway itself. */
-export type Route =
+export type RequestRoute =
   | {
       readonly kind: 'proxy'
       readonly rawTarget: string
@@ -15,7 +15,7 @@ export type Route =
  * Reads the request-target (RFC 9112 section 3.2). Absolute-form is taken when it names this host, as the RFC asks,
  * and never forwarded: an upstream is named behind `/proxy/` or by a virtual host, all of whose paths are the upstream's.
  */
-export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): Route | Refusal {
+export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): RequestRoute | Refusal {
   const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
   if (path === undefined) {
     return refuse('invalid_request', `The request target must be a path, or a URL of the host in Host. ${howToCall}`)
@@ -37,7 +37,7 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
 }
 
 /** The same where agents are not served. */
-export function readOwnTarget(url: string, host: string): Route | Refusal {
+export function readOwnTarget(url: string, host: string): RequestRoute | Refusal {
   const route = readRequestTarget(url, host, undefined)
   return 'kind' in route && route.kind === 'proxy' ? notForAgents : route
 }

@@ -2,16 +2,16 @@ import type { Server, ServerOptions } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
+import { closeIdle } from './close-idle.ts'
 import { type ConnectionLimits, limitConnections } from './connections.ts'
 import { createServer } from './node-http.ts'
-import { closeQuiet } from './quiet.ts'
 import { markUnixPeers } from './unix-socket.ts'
 
 export interface ServerSettings extends ConnectionLimits {
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
   /** A connection on which nothing moves this long is closed. */
-  readonly quietMs: number
+  readonly idleMs: number
   /** With one, TCP connections are TLS. */
   readonly certificate?: Certificate | undefined
 }
@@ -61,7 +61,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   const serve = <S extends Server>(server: S): S => {
     // Node would silently drop the fields beyond its own limit; readFields counts them instead.
     server.maxHeadersCount = 0
-    closeQuiet(server, settings.quietMs)
+    closeIdle(server, settings.idleMs)
     acceptor.serve(server)
     all.push(server)
     return server

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
 
-export interface UnixPlace {
+export interface UnixEndpoint {
   readonly path: string
   /** Permission bits of the socket file: who may write to it may connect. */
   readonly mode: number
@@ -36,14 +36,14 @@ const maxPathBytes = 107
  * @returns removes the socket file, unless another one has taken its place
  * @throws StartupError
  */
-export async function listenUnix(server: Server, place: UnixPlace): Promise<() => void> {
+export async function listenUnix(server: Server, endpoint: UnixEndpoint): Promise<() => void> {
   try {
-    await checkPath(place)
-    await bind(server, place)
-    const { ino } = lstatSync(place.path)
-    return () => removeOwn(place.path, ino)
+    await checkPath(endpoint)
+    await bind(server, endpoint)
+    const { ino } = lstatSync(endpoint.path)
+    return () => removeOwn(endpoint.path, ino)
   } catch (error) {
-    throw unixProblem(asError(error), place)
+    throw unixProblem(asError(error), endpoint)
   }
 }
 
@@ -52,12 +52,12 @@ export async function listenUnix(server: Server, place: UnixPlace): Promise<() =
  *
  * @throws StartupError
  */
-export async function assertUsable(place: UnixPlace): Promise<void> {
+export async function assertUsable(endpoint: UnixEndpoint): Promise<void> {
   try {
-    await checkPath(place)
-    rmSync(mkdtempSync(`${dirname(place.path)}/.`), { recursive: true })
+    await checkPath(endpoint)
+    rmSync(mkdtempSync(`${dirname(endpoint.path)}/.`), { recursive: true })
   } catch (error) {
-    throw unixProblem(asError(error), place)
+    throw unixProblem(asError(error), endpoint)
   }
 }
 
@@ -65,7 +65,7 @@ export async function assertUsable(place: UnixPlace): Promise<void> {
  * The socket is created in a private folder and moved into place once its mode is set: nobody can connect before that,
  * and clients never find the path without a socket.
  */
-async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
+async function bind(server: Server, { path, mode }: UnixEndpoint): Promise<void> {
   const folder = mkdtempSync(`${dirname(path)}/.`)
   try {
     const made = join(folder, 's')
@@ -78,7 +78,7 @@ async function bind(server: Server, { path, mode }: UnixPlace): Promise<void> {
   }
 }
 
-async function checkPath({ path, setting }: UnixPlace): Promise<void> {
+async function checkPath({ path, setting }: UnixEndpoint): Promise<void> {
   // The name of the private folder has seven bytes.
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(dirname(path)) + '/.abcdef/s'.length)
   if (longest > maxPathBytes) {
@@ -121,7 +121,7 @@ function removeOwn(path: string, ino: number): void {
   }
 }
 
-function unixProblem(error: NodeJS.ErrnoException, { path, setting }: UnixPlace): Error {
+function unixProblem(error: NodeJS.ErrnoException, { path, setting }: UnixEndpoint): Error {
   switch (error.code) {
     case 'ENOENT':
     case 'ENOTDIR':

@@ -1,5 +1,5 @@
+import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { normaliseHost } from '../base/host.ts'
-import { Near } from '../base/near.ts'
 import type { Origin } from '../base/origin.ts'
 import { parseTarget } from '../base/target.ts'
 import { type Addressing, byUrl, type Linked } from './addressing.ts'
@@ -24,7 +24,7 @@ interface HostSetting {
 }
 
 /** The answer for a `Host` field, also when it names no virtual host: every request asks. */
-interface Found {
+interface HostMatch {
   readonly virtual: VirtualHost | undefined
 }
 
@@ -36,7 +36,7 @@ export function createVirtualHosts(settings: readonly HostSetting[], names: Publ
   const byHost = new Map<string, VirtualHost>()
   // The first one of an upstream.
   const byUpstream = new Map<string, VirtualHost>()
-  const near = new Near<Found>(256)
+  const cache = new DirectMappedCache<HostMatch>(256)
   for (const { Host = '', Upstream = '' } of settings) {
     const host = hostOf(Host)
     const upstream = upstreamOf(Upstream)
@@ -45,12 +45,12 @@ export function createVirtualHosts(settings: readonly HostSetting[], names: Publ
     byHost.set(host, made)
     if (!byUpstream.has(upstream.key)) byUpstream.set(upstream.key, made)
   }
-  const learn = (field: string): Found => {
+  const learn = (field: string): HostMatch => {
     const found = { virtual: byHost.get(hostOf(field) ?? '') }
-    if (field.length <= maxKnownLength) near.set(field, found)
+    if (field.length <= maxKnownLength) cache.set(field, found)
     return found
   }
-  return { find: field => (near.get(field) ?? learn(field)).virtual }
+  return { find: field => (cache.get(field) ?? learn(field)).virtual }
 }
 
 interface Siblings extends PublicNames {

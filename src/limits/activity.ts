@@ -4,8 +4,8 @@
  */
 import type { Activity } from '../base/activity.ts'
 import { forgetOldest } from '../base/records.ts'
+import { ActivityDelta, type SentBytes } from './activity-delta.ts'
 import { SlidingCount } from './sliding-count.ts'
-import { type Sent, Untold } from './untold.ts'
 
 /** What is noted of an agent with its time alone. */
 export type ActivityKind = 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged'
@@ -24,9 +24,9 @@ export interface ActivityLog {
   /** A tool of an MCP server differs from what the agent saw before. */
   toolChanged(agentId: string, now: number): void
   /** A request was sent. */
-  sent(agentId: string, to: Sent, now: number): void
+  sent(agentId: string, to: SentBytes, now: number): void
   /** Takes what was noted elsewhere, `times` times: nobody is told of it again. */
-  hear(agentId: string, what: ActivityKind | Sent, at: number, times: number): void
+  add(agentId: string, what: ActivityKind | SentBytes, at: number, times: number): void
   /** Forgets agents that were idle for eight days. */
   sweep(now: number): void
   readonly size: number
@@ -48,23 +48,23 @@ const daysKept = 8
 /** Weight of the newest body in the moving average. */
 const newestShare = 0.1
 
-/** @param onUntold takes what others shall know, when it begins: it grows until its `end` */
-export function createActivityLog(limits = usualLimits, onUntold?: (untold: Untold) => void): ActivityLog {
+/** @param onDelta takes what others shall know, when it begins: it grows until its `end` */
+export function createActivityLog(limits = usualLimits, onDelta?: (delta: ActivityDelta) => void): ActivityLog {
   const logs = new AgentLogs(limits)
   // Each request comes here: what it adds is found in the log of its agent, and costs no object.
-  const untoldOf = (log: AgentLog, agentId: string, now: number): Untold | undefined => {
-    if (log.untold === undefined && onUntold !== undefined) {
-      log.untold = new Untold(agentId, log)
-      onUntold(log.untold)
+  const deltaOf = (log: AgentLog, agentId: string, now: number): ActivityDelta | undefined => {
+    if (log.delta === undefined && onDelta !== undefined) {
+      log.delta = new ActivityDelta(agentId, log)
+      onDelta(log.delta)
     }
-    log.untold?.touch(now)
-    return log.untold
+    log.delta?.touch(now)
+    return log.delta
   }
   const noted = (kind: ActivityKind) => (agentId: string, now: number) => {
     const log = logs.touch(agentId, now)
     log[kind].add(now)
-    const untold = untoldOf(log, agentId, now)
-    if (untold !== undefined) untold[kind] += 1
+    const delta = deltaOf(log, agentId, now)
+    if (delta !== undefined) delta[kind] += 1
   }
   return {
     request: noted('request'),
@@ -74,9 +74,9 @@ export function createActivityLog(limits = usualLimits, onUntold?: (untold: Unto
     toolChanged: noted('toolChanged'),
     sent(agentId, to, now) {
       const log = logs.touch(agentId, now)
-      if (log.send(to, now, 1)) untoldOf(log, agentId, now)?.send(to)
+      if (log.send(to, now, 1)) deltaOf(log, agentId, now)?.send(to)
     },
-    hear(agentId, what, at, times) {
+    add(agentId, what, at, times) {
       const log = logs.touch(agentId, at)
       if (typeof what === 'string') log[what].add(at, times)
       else log.send(what, at, times)
@@ -133,7 +133,7 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
   lastUse = 0
   /** When it was last put to the end of the order of use. */
   movedAt = Number.NEGATIVE_INFINITY
-  untold: Untold | undefined = undefined
+  delta: ActivityDelta | undefined = undefined
 
   constructor(maxHosts: number) {
     this.#maxHosts = maxHosts
@@ -145,7 +145,7 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
    * @returns whether others should know: of all bodies, and of each host again after a minute, as a gateway that starts
    *   knows none
    */
-  send({ host, bytes }: Sent, now: number, times: number): boolean {
+  send({ host, bytes }: SentBytes, now: number, times: number): boolean {
     // The order of use matters only once one must be forgotten.
     const isFull = this.hosts.size >= this.#maxHosts
     const isDue = isFull || now - (this.hosts.get(host) ?? Number.NEGATIVE_INFINITY) > minute

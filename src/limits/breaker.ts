@@ -19,7 +19,7 @@ export interface BreakerSettings {
  * `failure`: the upstream answered badly, or not at all. `unreachable`: no connection could be made, for any agent.
  * `neutral`: nothing was learnt of the upstream (the client left, the gateway refused).
  */
-export type Outcome = 'success' | 'failure' | 'unreachable' | 'neutral'
+export type CircuitOutcome = 'success' | 'failure' | 'unreachable' | 'neutral'
 
 /** Leave to send one request; must be returned with its outcome. */
 export interface Permit {
@@ -39,7 +39,7 @@ interface Steady {
 export interface Breaker {
   /** A permit, or the milliseconds to wait. The clock is read only for circuits that saw a failure. */
   acquire(origin: string, agentId: string, clock: Steady): Permit | number
-  release(permit: Permit, outcome: Outcome, clock: Steady): void
+  release(permit: Permit, outcome: CircuitOutcome, clock: Steady): void
   /** Forgets circuits whose failures no longer count. Call every second or so, in one thread. */
   sweep(now: number): void
   /** Number of circuits with recent failures. */
@@ -60,15 +60,15 @@ const agentOpenedField = 4
 const ringField = 5
 
 /** Most numbers in the table, if that leaves room for enough keys. */
-const mostNumbers = 2 ** 18
-const mostKeys = 8_192
+const maxNumbers = 2 ** 18
+const maxKeys = 8_192
 const fewestKeys = 64
 
 /** The table holds only circuits that saw failures: a healthy upstream costs one read of a number. */
 export function breakerShape(failures: number): TableShape {
   const fields = ringField + failures
-  const slots = 2 ** Math.floor(Math.log2(mostNumbers / fields))
-  return { slots: Math.max(fewestKeys, Math.min(mostKeys, slots)), fields }
+  const slots = 2 ** Math.floor(Math.log2(maxNumbers / fields))
+  return { slots: Math.max(fewestKeys, Math.min(maxKeys, slots)), fields }
 }
 
 /** Retry-After while a probe is out, milliseconds. */
@@ -129,7 +129,7 @@ class SharedBreaker implements Breaker {
     return table.locked(() => this.#pass(origin, agentId, clock.steady()))
   }
 
-  release(permit: Permit, outcome: Outcome, clock: Steady): void {
+  release(permit: Permit, outcome: CircuitOutcome, clock: Steady): void {
     const failed = outcome === 'failure' || outcome === 'unreachable'
     if (!failed && permit.probe === 0 && permit.ownProbe === 0) return
     const now = clock.steady()
@@ -137,12 +137,12 @@ class SharedBreaker implements Breaker {
       failed ? this.#fail(permit, outcome, now) : this.#endProbes(permit, outcome === 'success', now),
     )
     const isProbe = permit.probe > 0 || permit.ownProbe > 0
-    if (failed) this.#tell(isProbe ? 'probeFailed' : 'opened', permit, changed)
-    else this.#tell('closed', permit, changed)
+    if (failed) this.#notify(isProbe ? 'probeFailed' : 'opened', permit, changed)
+    else this.#notify('closed', permit, changed)
   }
 
   /** Call it without the lock, which others wait for. */
-  #tell(change: CircuitChange['change'], { origin, agentId }: Permit, whose: Whose): void {
+  #notify(change: CircuitChange['change'], { origin, agentId }: Permit, whose: Whose): void {
     if (whose !== undefined) this.#onChange({ change, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
 
@@ -176,7 +176,7 @@ class SharedBreaker implements Breaker {
     if (this.#isClosed(slot)) return 0
     this.#probes += 1
     // No other thread gives the same number.
-    const probe = this.#probes * mostThreads + this.#table.thread + 1
+    const probe = this.#probes * maxThreads + this.#table.thread + 1
     this.#table.set(slot, opensField, now + this.#settings.openMs)
     this.#table.set(slot, probeField, probe)
     return probe
@@ -283,7 +283,7 @@ class SharedBreaker implements Breaker {
 }
 
 /** Threads that may share a table. */
-const mostThreads = 1_024
+const maxThreads = 1_024
 
 /** Key of an agent's own circuit. An agent id has no spaces. */
 const ownKey = (origin: string, agentId: string): string => `${agentId} ${origin}`

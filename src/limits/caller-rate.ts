@@ -7,7 +7,7 @@ export interface CallerRate {
 }
 
 /** The fleet is asked for a token at most so often: other calls of the caller may take what was leased. */
-const mostAsks = 20
+const maxAsks = 20
 
 /** And for so long at most, milliseconds: for a call that was under way, and for the next one. */
 const longestAskMs = 2_000
@@ -22,7 +22,7 @@ export interface Asking {
 /** Takes one request of a caller for whom the fleet must be asked first: 0 when it may pass, else milliseconds until it may. */
 export async function takeAsked(rate: CallerRate, key: string, { now, isOver = () => false }: Asking): Promise<number> {
   const until = now() + longestAskMs
-  for (let asks = 0; asks < mostAsks && now() < until; asks++) {
+  for (let asks = 0; asks < maxAsks && now() < until; asks++) {
     await rate.asked(key)
     const wait = isOver() ? 1 : rate.take(key, now())
     if (wait !== undefined) return wait

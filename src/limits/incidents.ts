@@ -23,7 +23,7 @@ export interface Incident {
   readonly hitlId: string | null
 }
 
-export interface Ranked {
+export interface RankedName {
   readonly name: string
   readonly count: number
 }
@@ -31,10 +31,10 @@ export interface Ranked {
 /** What was denied most, the highest first. */
 export interface Denials {
   /** `policy/rule`; the rule is empty for the default of a policy. */
-  readonly rules: readonly Ranked[]
-  readonly hosts: readonly Ranked[]
+  readonly rules: readonly RankedName[]
+  readonly hosts: readonly RankedName[]
   /** Ids. */
-  readonly agents: readonly Ranked[]
+  readonly agents: readonly RankedName[]
 }
 
 export interface Incidents {
@@ -103,7 +103,7 @@ export function createIncidents(limits = usualLimits): Incidents {
     if (isNew) hostsBy.set(agentId, named + 1)
     count(hosts, origin)
   }
-  const rank = (kind: 'rules' | 'hosts' | 'agents', now: number): readonly Ranked[] => {
+  const rank = (kind: 'rules' | 'hosts' | 'agents', now: number): readonly RankedName[] => {
     const total = new Map<string, number>()
     for (const slot of slots) {
       if (slot.number <= Math.floor(now / slotMs) - slotsKept) continue

@@ -45,7 +45,7 @@ export const reportMs = 2_000
 /** A gateway uses tokens for so long after it has asked for them. If an answer takes longer, it limits by its own share. */
 export const usableMs = 1_000
 /** Gets tokens for the buckets of this gateway. */
-export interface Tokens extends Pick<CallerRate, 'asked'> {
+export interface TokenLeases extends Pick<CallerRate, 'asked'> {
   /** Tokens of the key are needed. */
   need(key: string): void
   close(): void

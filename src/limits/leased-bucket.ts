@@ -91,14 +91,14 @@ export class LeasedBuckets {
   readonly #table: SharedTable
   readonly #interval: number
   /** Requests that pass without a token while the bucket is asked. */
-  readonly #mostDebt: number
+  readonly #maxDebt: number
 
   constructor(options: LeasedBucketsOptions) {
     this.limit = options.limit
     this.#options = options
     this.#table = options.leases
     this.#interval = 60_000 / options.limit.requestsPerMinute
-    this.#mostDebt = Math.max(1, Math.floor(options.limit.burst / 100))
+    this.#maxDebt = Math.max(1, Math.floor(options.limit.burst / 100))
   }
 
   /** Takes one request. 0 when it may pass; milliseconds until it may; undefined when the bucket must be asked first. */
@@ -136,7 +136,7 @@ export class LeasedBuckets {
     if (isDry) return table.get(slot, field.dryUntil) - now
     if (table.get(slot, field.alone) !== 0) return this.#takeAlone(slot, key, now)
     const debt = table.get(slot, field.debt)
-    if (debt >= this.#mostDebt) return undefined
+    if (debt >= this.#maxDebt) return undefined
     table.set(slot, field.debt, debt + 1)
     return 0
   }
@@ -154,8 +154,8 @@ export class LeasedBuckets {
 
   /** Tokens that the requests of a key take in a moment; no gateway takes more than a share of all. */
   #supply(slot: number): number {
-    const most = Math.max(1, Math.floor(this.#options.limit.burst / (4 * this.#options.members())))
-    return Math.min(most, Math.max(1, Math.ceil(this.#table.get(slot, field.pace) * supplyMs)))
+    const max = Math.max(1, Math.floor(this.#options.limit.burst / (4 * this.#options.members())))
+    return Math.min(max, Math.max(1, Math.ceil(this.#table.get(slot, field.pace) * supplyMs)))
   }
 
   #takeAlone(slot: number, key: string, now: number): number {

@@ -1,7 +1,7 @@
 import { type ActivityLog, createActivityLog } from './activity.ts'
+import type { ActivityDelta } from './activity-delta.ts'
 import { createIncidents, type Incidents } from './incidents.ts'
 import { RuleTally } from './rule-tally.ts'
-import type { Untold } from './untold.ts'
 
 /** Counters of exchanges that have ended. */
 export interface RecentActivity {
@@ -16,10 +16,10 @@ export interface RecentActivity {
   close(): void
 }
 
-/** @param onUntold takes what an agent did that others shall know (limits/activity.ts) */
-export function createRecentActivity(onUntold?: (untold: Untold) => void): RecentActivity {
+/** @param onDelta takes what an agent did that others shall know (limits/activity.ts) */
+export function createRecentActivity(onDelta?: (delta: ActivityDelta) => void): RecentActivity {
   return {
-    activity: createActivityLog(undefined, onUntold),
+    activity: createActivityLog(undefined, onDelta),
     hits: new RuleTally(),
     shadows: new RuleTally(),
     incidents: createIncidents(),

@@ -9,9 +9,9 @@ export interface RuleCount {
   readonly count: number
 }
 
-interface Entry extends RuleCount {
+interface RuleEntry extends RuleCount {
   count: number
-  untold: number
+  unsent: number
 }
 
 /**
@@ -20,10 +20,10 @@ interface Entry extends RuleCount {
  */
 export class RuleTally {
   readonly #maxEntries: number
-  readonly #policies = new Map<string, Map<string | null, Entry>>()
+  readonly #policies = new Map<string, Map<string | null, RuleEntry>>()
   #entries = 0
   /** Those of which something is untold. */
-  #waiting: Entry[] = []
+  #waiting: RuleEntry[] = []
 
   /** @param maxEntries what is counted; what comes later is not, so that names that change cannot fill memory */
   constructor(maxEntries = 100_000) {
@@ -33,13 +33,13 @@ export class RuleTally {
   note(policy: string, rule: string | null, would: string | null = null): void {
     const entry = this.#of(policy, rule, would)
     if (entry === undefined) return
-    if (entry.untold === 0) this.#waiting.push(entry)
-    entry.untold += 1
+    if (entry.unsent === 0) this.#waiting.push(entry)
+    entry.unsent += 1
     entry.count += 1
   }
 
   /** Takes a count that was made elsewhere: nobody is told of it again. */
-  hear({ policy, rule, would, count }: RuleCount): void {
+  add({ policy, rule, would, count }: RuleCount): void {
     const entry = this.#of(policy, rule, would)
     if (entry !== undefined) entry.count += count
   }
@@ -51,25 +51,25 @@ export class RuleTally {
   }
 
   /** What was noted here since this was asked last. */
-  untold(): readonly RuleCount[] {
-    const told = this.#waiting.map(entry => countOf(entry, entry.untold))
-    for (const entry of this.#waiting) entry.untold = 0
+  unsent(): readonly RuleCount[] {
+    const sent = this.#waiting.map(entry => countOf(entry, entry.unsent))
+    for (const entry of this.#waiting) entry.unsent = 0
     this.#waiting = []
-    return told
+    return sent
   }
 
   /** Requests are counted here: what is known costs two look-ups and no object. */
-  #of(policy: string, rule: string | null, would: string | null): Entry | undefined {
+  #of(policy: string, rule: string | null, would: string | null): RuleEntry | undefined {
     // An effect has no space in its name.
     const key = would === null ? rule : `${would} ${rule}`
     const known = this.#policies.get(policy)?.get(key)
     if (known !== undefined || this.#entries >= this.#maxEntries) return known
     this.#entries += 1
-    const entry = { policy, rule, would, count: 0, untold: 0 }
-    const ofPolicy = this.#policies.get(policy) ?? new Map<string | null, Entry>()
+    const entry = { policy, rule, would, count: 0, unsent: 0 }
+    const ofPolicy = this.#policies.get(policy) ?? new Map<string | null, RuleEntry>()
     this.#policies.set(policy, ofPolicy.set(key, entry))
     return entry
   }
 }
 
-const countOf = ({ policy, rule, would }: Entry, count: number): RuleCount => ({ policy, rule, would, count })
+const countOf = ({ policy, rule, would }: RuleEntry, count: number): RuleCount => ({ policy, rule, would, count })

@@ -6,7 +6,7 @@ import type { SharedTable, TableShape } from './shared-table.ts'
 
 export interface SharedAmount {
   /** Adds `amount` unless all threads together would then have more than `most`. False: nothing was added. */
-  take(key: string, amount: number, most: number): boolean
+  take(key: string, amount: number, max: number): boolean
   /** Subtracts an amount that this thread added before. */
   give(key: string, amount: number): void
   /** The amount of all threads together. */
@@ -31,11 +31,11 @@ export function createSharedAmount(table: SharedTable, thread: number): SharedAm
   const add = (slot: number, change: number) => table.set(slot, thread, Math.max(0, table.get(slot, thread)) + change)
 
   return {
-    take(key, amount, most) {
+    take(key, amount, max) {
       table.lock()
       try {
         const slot = table.claim(key, isIdle)
-        if (slot < 0 || sum(slot) + amount > most) return false
+        if (slot < 0 || sum(slot) + amount > max) return false
         add(slot, amount)
         return true
       } finally {

@@ -15,7 +15,7 @@ export interface TableShape {
 /** Slots in which a key may be, from the one of its hash on. */
 const reach = 32
 /** After so many waits of a tenth of a millisecond the holder of the lock counts as dead: half a second or more. */
-const patience = 5_000
+const maxSpins = 5_000
 /** Number of each field of a key that is new. */
 const initial = Number.NEGATIVE_INFINITY
 
@@ -25,7 +25,7 @@ const usedWord = 1
 const seedWord = 2
 const headWords = 4
 
-interface Place {
+interface TableKey {
   readonly low: number
   readonly high: number
   /** Slot in which it was found last; -1 at first. */
@@ -47,13 +47,13 @@ export class SharedTable {
   readonly #keys: Int32Array<SharedArrayBuffer>
   readonly #values: Float64Array<SharedArrayBuffer>
   /** Keys that this thread has seen: their hashes and places. */
-  readonly #places: Memo<string, Place>
+  readonly #hashes: Memo<string, TableKey>
 
   /** @param thread number of this thread, from 0; no two at a time have the same */
   constructor(memory: SharedArrayBuffer, shape: TableShape, thread: number) {
     this.#shape = shape
     this.#thread = thread
-    this.#places = new Memo(shape.slots)
+    this.#hashes = new Memo(shape.slots)
     this.#head = new Int32Array(memory, 0, headWords)
     this.#values = new Float64Array(memory, headWords * 4, shape.slots * shape.fields)
     this.#keys = new Int32Array(memory, headWords * 4 + shape.slots * shape.fields * 8, shape.slots * 2)
@@ -95,7 +95,7 @@ export class SharedTable {
       waits = holder === last ? waits + 1 : 0
       last = holder
       // The holder has died. The thread that would free its lock may be waiting here as well.
-      if (waits > patience && Atomics.compareExchange(this.#head, lockWord, holder, mine) === holder) return
+      if (waits > maxSpins && Atomics.compareExchange(this.#head, lockWord, holder, mine) === holder) return
       Atomics.wait(this.#head, lockWord, holder, 0.1)
     }
   }
@@ -178,22 +178,22 @@ export class SharedTable {
     this.#values[slot * this.#shape.fields + field] = value
   }
 
-  #holds(slot: number, { low, high }: Place): boolean {
+  #holds(slot: number, { low, high }: TableKey): boolean {
     return Atomics.load(this.#keys, slot * 2) === low && Atomics.load(this.#keys, slot * 2 + 1) === high
   }
 
-  #slotAt({ low }: Place, step: number): number {
+  #slotAt({ low }: TableKey, step: number): number {
     return ((low >>> 0) + step) & (this.#shape.slots - 1)
   }
 
-  #placeOf(key: string): Place {
-    const known = this.#places.get(key)
+  #placeOf(key: string): TableKey {
+    const known = this.#hashes.get(key)
     if (known !== undefined) return known
     const low = hash(key, this.#head[seedWord]!)
     const high = hash(key, this.#head[seedWord + 1]!)
     // Both zero marks a slot as free.
     const place = { low: low === 0 && high === 0 ? 1 : low, high, slot: -1 }
-    this.#places.set(key, place)
+    this.#hashes.set(key, place)
     return place
   }
 }

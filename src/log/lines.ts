@@ -19,7 +19,7 @@ const gatherBytes = 65_536
 const manyBytes = 4_096
 const longerMs = 40
 /** Most bytes of one UTF-16 unit: a JSON escape. */
-const mostPerCharacter = 6
+const maxPerCharacter = 6
 
 /**
  * Gathers lines: each piece that is written wakes a thread, which costs as much as 70 lines. They are gathered as bytes,
@@ -42,10 +42,10 @@ export function gatherLines(sink: LineSink): Lines {
   }
   return {
     write(line) {
-      const most = line.length * mostPerCharacter
-      if (most > buffer.length - used) {
+      const max = line.length * maxPerCharacter
+      if (max > buffer.length - used) {
         handOn()
-        if (most > buffer.length) buffer = Buffer.allocUnsafeSlow(Math.max(gatherBytes, most))
+        if (max > buffer.length) buffer = Buffer.allocUnsafeSlow(Math.max(gatherBytes, max))
       }
       if (used === 0) timer = setTimeout(handOnUnlessMany, gatherMs)
       const bytes = buffer.write(line, used)

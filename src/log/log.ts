@@ -67,14 +67,14 @@ export interface LogFields {
   readonly error?: unknown
 }
 
-type Write = (fields: LogFields, message: string) => void
+type WriteLine = (fields: LogFields, message: string) => void
 
 /** The least severe first. */
 const levels = ['debug', 'info', 'warn', 'error'] as const
 
 export type LogLevel = (typeof levels)[number]
 
-export interface Log extends Readonly<Record<LogLevel, Write>> {
+export interface Log extends Readonly<Record<LogLevel, WriteLine>> {
   /** A line of level info, for lines that must cost little: its fields are JSON already, `"name":value` with commas. */
   readonly line: (members: string, message: string) => void
 }
@@ -118,7 +118,7 @@ function isoTime(): string {
 
 function writers(least: LogLevel | 'silent', stream: Lines): Log {
   const isWritten = (level: LogLevel): boolean => least !== 'silent' && levels.indexOf(level) >= levels.indexOf(least)
-  const write = (level: LogLevel): Write => {
+  const write = (level: LogLevel): WriteLine => {
     if (!isWritten(level)) return () => {}
     const head = `{"level":"${level}"`
     return (fields, message) =>

@@ -29,7 +29,7 @@ export interface LogOutputOptions {
 }
 
 /** Bytes that may wait for a reader that is slow or stuck; lines that come then are dropped and counted. */
-const mostWaiting = 33_554_432
+const maxWaiting = 33_554_432
 /** Pause before writing is tried again, milliseconds: twice as long each time that a slow reader has made no room. */
 const shortestPauseMs = 1
 const longestPauseMs = 32
@@ -45,17 +45,17 @@ const final = new Set(['EPIPE', 'EBADF', 'ECONNRESET', 'ENOTCONN'])
 
 /** The output on standard output. */
 export function openLogOutput(options: LogOutputOptions): LogOutput {
-  return new Output(options, openStandardOutput())
+  return new BufferedOutput(options, openStandardOutput())
 }
 
-interface Destination {
+interface LogDestination {
   readonly fd: number
   /** Whether a write returns at once when there is no room. Other writes are made in the thread pool. */
   readonly returns: boolean
 }
 
 /** A stuck reader must not stop this thread, nor one of the pool: the end of the process waits for both. */
-function openStandardOutput(): Destination {
+function openStandardOutput(): LogDestination {
   // Node makes a pipe or socket non-blocking when the stream is first looked at.
   const { fd } = process.stdout
   try {
@@ -70,9 +70,9 @@ function openStandardOutput(): Destination {
   }
 }
 
-class Output implements LogOutput {
+class BufferedOutput implements LogOutput {
   readonly #options: LogOutputOptions
-  readonly #to: Destination
+  readonly #to: LogDestination
   #queue: Buffer[] = []
   /** Index of the first piece in the queue, how many bytes of it are written, and how many bytes wait in all. */
   #first = 0
@@ -89,16 +89,16 @@ class Output implements LogOutput {
   #lastTaken = systemClock.steady()
   #lastNotice = Number.NEGATIVE_INFINITY
   #dropped = 0
-  #told = 0
+  #reportedDrops = 0
 
-  constructor(options: LogOutputOptions, to: Destination) {
+  constructor(options: LogOutputOptions, to: LogDestination) {
     this.#options = options
     this.#to = to
     setInterval(() => this.#look(), errorMs).unref()
   }
 
   write(lines: Buffer): void {
-    if (this.#isGone() || this.#waiting + lines.length > mostWaiting) {
+    if (this.#isGone() || this.#waiting + lines.length > maxWaiting) {
       this.#dropped += linesIn(lines)
       return
     }
@@ -182,8 +182,8 @@ class Output implements LogOutput {
     this.#queue = []
     this.#first = 0
     this.#problem = undefined
-    const dropped = this.#dropped - this.#told
-    this.#told = this.#dropped
+    const dropped = this.#dropped - this.#reportedDrops
+    this.#reportedDrops = this.#dropped
     if (dropped > 0) this.#options.onRecovered(dropped)
   }
 

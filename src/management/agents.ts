@@ -4,13 +4,13 @@ import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { Role } from '../storage/store.ts'
-import { bodyOf, type Call, done, type Handlers } from './call.ts'
+import { bodyOf, done, type Handlers, type ManagementCall } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.2 on agents that are registered, and the roles and statuses that go with them. */
 export function agentHandlers({ registry, book, clock }: ManagementParts): Handlers['guarded'] {
-  const change = (transition: Transition) => async (call: Call) =>
+  const change = (transition: Transition) => async (call: ManagementCall) =>
     doneUnlessRefused(await registry.transition(call.named, transition, by(call)))
 
   return {
@@ -60,7 +60,7 @@ export function policyProblem(book: Pick<PolicyBook, 'entry'>, name: string | nu
 }
 
 /** The actor that the audit trail names. */
-export function by(call: Call): By {
+export function by(call: ManagementCall): By {
   return { actor: call.caller.agent.id, requestId: call.requestId }
 }
 

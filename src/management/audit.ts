@@ -4,7 +4,7 @@ import { escapeDeceptiveIn } from '../base/deceptive.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { AuditFilter, AuditRecord } from '../storage/store.ts'
-import { type Call, type Handlers, textsOf } from './call.ts'
+import { type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -44,7 +44,7 @@ function show(record: AuditRecord) {
   return escapeDeceptiveIn({ ...record, timestamp: new Date(record.at).toISOString() })
 }
 
-function readFilter(call: Call): AuditFilter | Refusal {
+function readFilter(call: ManagementCall): AuditFilter | Refusal {
   const { actor, action, subject, from, to } = textsOf(call)
   const errors: FieldError[] = []
   const time = (field: string, text: string | undefined) => {

@@ -8,7 +8,7 @@ export interface Caller {
   /** The current record in the registry; called with a key, without the roles that it may not use. */
   readonly agent: AgentRecord
   /** True when no role lets the caller in, so that it sees nothing but its own. */
-  readonly ownOnly: boolean
+  readonly selfOnly: boolean
   /** The id of the key that it called with; undefined with a token. */
   readonly keyId: string | undefined
   /** The keys of tokens when it called: with others its token is void. */
@@ -34,7 +34,7 @@ export interface OpenCall {
 }
 
 /** One call of an operation that needs a role. */
-export interface Call extends OpenCall {
+export interface ManagementCall extends OpenCall {
   readonly caller: Caller
   /** Why the caller may not go on, after a wait; undefined while what let it in holds. */
   readonly problemNow: () => Refusal | undefined
@@ -46,14 +46,14 @@ export const bodyOf = <T>({ body }: Pick<OpenCall, 'body'>): T => body as T
 /** The query of an operation whose parameters are all text, as openapi.json says. */
 export const textsOf = ({ query }: OpenCall) => query as Readonly<Record<string, string | undefined>>
 
-type Answer = Reply | Refusal
+type HandlerResult = Reply | Refusal
 
 /** Handlers by operationId. They answer with a value; a rejection is a fault of the gateway. */
 export interface Handlers {
   /** Operations with an empty `x-roles`. */
-  readonly open: Readonly<Record<string, (call: OpenCall) => Answer | Promise<Answer>>>
+  readonly open: Readonly<Record<string, (call: OpenCall) => HandlerResult | Promise<HandlerResult>>>
   /** Operations that need one of their `x-roles`. */
-  readonly guarded: Readonly<Record<string, (call: Call) => Answer | Promise<Answer>>>
+  readonly guarded: Readonly<Record<string, (call: ManagementCall) => HandlerResult | Promise<HandlerResult>>>
 }
 
 /** 200 without a body (spec 4.2, 4.5). */

@@ -78,9 +78,9 @@ export function consoleFileHandlers({ folder, provider }: ConsoleFiles): Handler
 /** The page, with the settings of the identity provider in it. */
 function readPage(folder: string, provider: ConsoleProvider | undefined): File {
   const text = readFileSync(join(folder, 'index.html'), 'utf8')
-  const told = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)
+  const escaped = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)
   const page =
-    told === undefined ? text : text.replace('</head>', () => `<meta name="provider" content="${told}">\n</head>`)
+    escaped === undefined ? text : text.replace('</head>', () => `<meta name="provider" content="${escaped}">\n</head>`)
   return fileOf(Buffer.from(page), pageHeaders(provider))
 }
 

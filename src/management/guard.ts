@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { agentProblem, refuseStatus } from '../agents/agent.ts'
-import type { Operation } from '../api/openapi.ts'
+import type { ApiOperation } from '../api/openapi.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { fieldValues } from '../http/headers.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
@@ -14,22 +14,22 @@ export interface Guard {
   /** Refuses what a browser was tricked into: a Host that is not ours, a change asked for by a foreign page. */
   checkOrigin(req: IncomingMessage): Refusal | undefined
   /** The caller, if it has one of the operation's roles. A missing role is recorded in the audit trail. */
-  admit(req: IncomingMessage, operation: Operation, requestId: string): Promise<Caller | Refusal>
+  admit(req: IncomingMessage, operation: ApiOperation, requestId: string): Promise<Caller | Refusal>
   /** Why a caller that was let in may not go on, after a wait: status, roles and token must hold still. */
-  problemNow(caller: Caller, operation: Operation): Refusal | undefined
+  problemNow(caller: Caller, operation: ApiOperation): Refusal | undefined
   /** Calls `onLost` when the caller may not go on: its agent was changed, or the gateway may lack changes. Returns what ends that. */
-  watch(caller: Caller, operation: Operation, onLost: () => void): () => void
+  watch(caller: Caller, operation: ApiOperation, onLost: () => void): () => void
 }
 
 export function createGuard(parts: ManagementParts): Guard {
-  const problemNow: Guard['problemNow'] = ({ agent, ownOnly, keyId, keys, until }, { access }) => {
+  const problemNow: Guard['problemNow'] = ({ agent, selfOnly, keyId, keys, until }, { access }) => {
     const fenced = parts.fencedAs()
     if (fenced !== undefined) return refuse(fenced)
     const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
     const isVoid = keyId === undefined ? parts.tokenKeys() !== keys : !now.keys.some(({ id }) => id === keyId)
     if (isVoid) return refuse('unauthenticated')
-    const granted = ownOnly || now.roles.some(role => access.includes(role))
+    const granted = selfOnly || now.roles.some(role => access.includes(role))
     return agentProblem(now) ?? (granted ? undefined : refuse('forbidden'))
   }
 
@@ -48,7 +48,7 @@ export function createGuard(parts: ManagementParts): Guard {
       if (isRefusal(caller)) return caller
       const { agent, keyId } = caller
       const granted = agent.roles.some(role => operation.access.includes(role))
-      if (granted || operation.access.includes('own')) return { ...caller, ownOnly: !granted }
+      if (granted || operation.access.includes('own')) return { ...caller, selfOnly: !granted }
       const details = { operation: operation.id, roles: agent.roles, ...(keyId === undefined ? {} : { keyId }) }
       const at = parts.clock.now()
       await parts.noteRefusal({
@@ -85,7 +85,7 @@ async function inPace(
 }
 
 /** The active agent whose token the request carries (spec 5.3). */
-async function authenticate(req: IncomingMessage, parts: ManagementParts): Promise<Omit<Caller, 'ownOnly'> | Refusal> {
+async function authenticate(req: IncomingMessage, parts: ManagementParts): Promise<Omit<Caller, 'selfOnly'> | Refusal> {
   const fenced = parts.fencedAs()
   if (fenced !== undefined) return refuse(fenced)
   const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')

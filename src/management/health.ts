@@ -16,7 +16,7 @@ export interface HealthParts {
   readonly clock: Clock
 }
 
-interface Outcome {
+interface HealthReport {
   readonly parts: Readonly<Record<string, 'Healthy' | 'Unhealthy'>>
   /** Milliseconds that the checks took. */
   readonly took: number
@@ -27,11 +27,11 @@ const freshMs = 1_000
 
 /** `GET /health` (spec 4.6). Calls share the outcome of a check that runs, or ended less than a second ago. */
 export function healthHandlers({ checks, watched, timeLimit, clock }: HealthParts): Handlers['open'] {
-  let last: Promise<Outcome> | undefined
+  let last: Promise<HealthReport> | undefined
   /** Steady milliseconds; infinite while the last check runs. */
   let freshUntil = 0
 
-  const run = async (): Promise<Outcome> => {
+  const run = async (): Promise<HealthReport> => {
     freshUntil = Number.POSITIVE_INFINITY
     const start = clock.steady()
     const parts = await checkAll(checks, timeLimit)
@@ -78,7 +78,7 @@ export function metricsHandlers({ metrics: { page } }: ManagementParts): Handler
 const wordFor = (isWell: boolean) => (isWell ? 'Healthy' : 'Unhealthy')
 
 /** Which checks resolve within `timeLimit` milliseconds. Never rejects. */
-async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<Outcome['parts']> {
+async function checkAll(checks: HealthParts['checks'], timeLimit: number): Promise<HealthReport['parts']> {
   const passes = (check: () => Promise<unknown>) => {
     const begun = async () => check()
     const passed = begun().then(

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { printableJson } from '../base/deceptive.ts'
 import type { HitlEvent } from '../hitl/events.ts'
-import type { Call, Handlers } from './call.ts'
+import type { Handlers, ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Interval of comments, milliseconds: without them a proxy in between may close a quiet stream. */
@@ -25,9 +25,9 @@ export function eventHandlers({ hitl }: ManagementParts): Handlers['guarded'] {
   }
 }
 
-function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): Readable {
+function openStream({ events, stopping }: ManagementParts['hitl'], call: ManagementCall): Readable {
   const stream = new Readable({ read() {} })
-  let most = Number.POSITIVE_INFINITY
+  let max = Number.POSITIVE_INFINITY
   let over = false
 
   const end = () => {
@@ -40,7 +40,7 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
     if (over) return
     if (call.problemNow() !== undefined) return cut()
     stream.push(`${block}\n\n`)
-    if (stream.readableLength > most) stream.destroy()
+    if (stream.readableLength > max) stream.destroy()
   }
 
   say(`retry: ${retryMs}`)
@@ -53,7 +53,7 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
   if (missed) say(`id: ${newest}\nevent: reset\ndata: {}`)
   else if (lastId === undefined) say(`id: ${newest}`)
   // Missed events are sent at once: they do not make it a slow reader.
-  most = stream.readableLength + maxBuffered
+  max = stream.readableLength + maxBuffered
   const heart = setInterval(say, heartbeatMs, ': still here')
   // Without its rights, or behind a fence: another gateway may serve the reader.
   const check = setInterval(() => call.problemNow() !== undefined && cut(), checkMs)
@@ -70,6 +70,6 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Call): 
 }
 
 function blockOf({ id, type, at, hitlId, data }: HitlEvent): string {
-  const told = { type, at: new Date(at).toISOString(), hitlId, data }
-  return `id: ${id}\nevent: ${type}\ndata: ${printableJson(JSON.stringify(told))}`
+  const payload = { type, at: new Date(at).toISOString(), hitlId, data }
+  return `id: ${id}\nevent: ${type}\ndata: ${printableJson(JSON.stringify(payload))}`
 }

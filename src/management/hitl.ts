@@ -4,8 +4,8 @@ import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter, HitlPastFilter } from '../storage/store.ts'
-import { type Call, done, type Handlers, textsOf } from './call.ts'
-import { listReply, parsePlace, placeText, readPage, someOf } from './list.ts'
+import { done, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { listReply, parseCursor, placeText, readPage, someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 const noAnswer =
@@ -14,7 +14,7 @@ const noAnswer =
 /** Operations of spec 4.5. */
 export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['guarded'] {
   /** The status read; with `Prefer: wait` it is answered when the outcome is known. */
-  const readAs = (member: 'request' | 'pending') => async (call: Call) => {
+  const readAs = (member: 'request' | 'pending') => async (call: ManagementCall) => {
     const seconds = preferredWait(call.req.rawHeaders)
     const { named: id, caller } = call
     const { agent } = caller
@@ -35,10 +35,10 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
   return {
     listPendingRequests: call => listReply(queue.pending({ ...filterOf(call), ...someOf(call) })),
     async listPastRequests(call) {
-      const { status = 'all', before: place } = textsOf(call)
+      const { status = 'all', before: cursor } = textsOf(call)
       const past = pastOf[status]
       const page = readPage(call)
-      const from = parsePlace(place)
+      const from = parseCursor(cursor)
       const before = from && { decidedAt: from.at, id: from.id }
       const { items, totalCount, next } = await queue.history({ ...page, before }, { ...filterOf(call), ...past })
       const further = next && placeText(next.decidedAt, next.id)
@@ -64,7 +64,7 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
 
 const isContentLength = (name: string) => name.toLowerCase() === 'content-length'
 
-function filterOf(call: Call): HitlFilter {
+function filterOf(call: ManagementCall): HitlFilter {
   const { agentId, host, rule } = textsOf(call)
   return {
     ...(agentId !== undefined && { agentId: agentId.toLowerCase() }),

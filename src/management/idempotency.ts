@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { fieldValues } from '../http/headers.ts'
 import type { Reply } from '../http/respond.ts'
-import type { Call } from './call.ts'
+import type { ManagementCall } from './call.ts'
 
 const maxKeyLength = 255
 
@@ -23,7 +23,7 @@ interface Creation {
  * refuses the second one, whichever gateway is called, and nothing is kept for a key. The answer of the first call, which
  * shows a secret, cannot be had again: a repeat is refused with the id in `created`.
  */
-export async function createOnce(call: Call, creation: Creation): Promise<Reply | Refusal> {
+export async function createOnce(call: ManagementCall, creation: Creation): Promise<Reply | Refusal> {
   const key = readIdempotencyKey(call)
   if (isRefusal(key)) return key
   if (key === undefined) return creation.create({})
@@ -40,7 +40,7 @@ export async function createOnce(call: Call, creation: Creation): Promise<Reply 
 }
 
 /** The `Idempotency-Key` of a call; undefined when it has none. */
-export function readIdempotencyKey({ req }: Call): string | undefined | Refusal {
+export function readIdempotencyKey({ req }: ManagementCall): string | undefined | Refusal {
   const [key, ...more] = fieldValues(req.rawHeaders, 'idempotency-key')
   if (more.length > 0) return refuse('invalid_request', 'A request must have at most one Idempotency-Key header.')
   if (key === undefined || (key !== '' && key.length <= maxKeyLength)) return key

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Check } from '../api/check.ts'
-import type { BodyRule, Operation, QueryParameter } from '../api/openapi.ts'
+import type { ApiOperation, BodyRule, QueryParameter } from '../api/openapi.ts'
 import { parseStrictJson } from '../base/json.ts'
 import { didYouMean } from '../base/nearest.ts'
 import { isObject } from '../base/records.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { readBody } from '../http/body.ts'
-import type { Call } from './call.ts'
+import type { ManagementCall } from './call.ts'
 
 const maxBodyBytes = 1_048_576
 /** Unknown query parameters that a refusal names, and characters of each: more would help nobody. */
@@ -16,11 +16,11 @@ const maxUnknownLength = 100
 /** Reads what a call brings along, as its operation in openapi.json says. */
 export interface Inputs {
   /** @param search the query without its question mark. Parameters that are not declared are refused, unless the operation takes any. */
-  readQuery(search: string): Call['query'] | Refusal
+  readQuery(search: string): ManagementCall['query'] | Refusal
   readBody(req: IncomingMessage, res: ServerResponse): Promise<{ readonly value: unknown } | Refusal>
 }
 
-export function createInputs(operation: Operation, checks: (pointer: string) => Check): Inputs {
+export function createInputs(operation: ApiOperation, checks: (pointer: string) => Check): Inputs {
   const parameters = operation.query.map(parameter => ({ ...parameter, check: checks(parameter.schema) }))
   const schema = operation.body?.schema
   const checkBody = schema === undefined ? checkObject : checks(schema)

@@ -2,7 +2,7 @@ import type { KeyTerms, ShownKey } from '../agents/keys.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import { bodyOf, type Call, done, type Handlers } from './call.ts'
+import { bodyOf, done, type Handlers, type ManagementCall } from './call.ts'
 import { createOnce } from './idempotency.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -11,7 +11,7 @@ const maxLooked = 200
 
 /** Keys of agents, for clients with static header fields. */
 export function keyHandlers({ keys, clock, store }: ManagementParts): Handlers['guarded'] {
-  async function create(call: Call, id: Pick<KeyTerms, 'id'>): Promise<Reply | Refusal> {
+  async function create(call: ManagementCall, id: Pick<KeyTerms, 'id'>): Promise<Reply | Refusal> {
     const { name, expiresAt: until = null } = bodyOf<{ readonly name: string; readonly expiresAt?: string | null }>(
       call,
     )

@@ -47,7 +47,7 @@ export function readPage(call: OpenCall): Page {
 }
 
 /** A place in a list that is sorted by time: a time, a comma and an id, as openapi.json has checked. */
-export function parsePlace(text: string | undefined): { readonly at: number; readonly id: string } | undefined {
+export function parseCursor(text: string | undefined): { readonly at: number; readonly id: string } | undefined {
   if (text === undefined) return undefined
   const comma = text.indexOf(',')
   const at = Date.parse(text.slice(0, comma))
@@ -58,10 +58,10 @@ export function parsePlace(text: string | undefined): { readonly at: number; rea
 /** Some of a list, oldest first: how many, and after which one. */
 export function someOf(call: OpenCall) {
   const { limit, after } = call.query
-  const place = parsePlace(after === undefined ? undefined : String(after))
+  const cursor = parseCursor(after === undefined ? undefined : String(after))
   return {
     ...(limit !== undefined && { limit: Number(limit) }),
-    ...(place !== undefined && { after: { createdAt: place.at, id: place.id } }),
+    ...(cursor !== undefined && { after: { createdAt: cursor.at, id: cursor.id } }),
   }
 }
 

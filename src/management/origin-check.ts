@@ -17,10 +17,10 @@ const nameless = { hostname: '', port: '' }
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-type Parts = Pick<ManagementParts, 'allowedHosts' | 'ownUrls'>
+type OriginCheckParts = Pick<ManagementParts, 'allowedHosts' | 'ownUrls'>
 
 /** Gives `checkOrigin` of the guard. */
-export function createOriginCheck(parts: Parts): (req: IncomingMessage) => Refusal | undefined {
+export function createOriginCheck(parts: OriginCheckParts): (req: IncomingMessage) => Refusal | undefined {
   const allowedHosts = new Set(parts.allowedHosts.map(host => host.toLowerCase()))
   const ownHosts = new Set(parts.ownUrls.flatMap(url => parseHost(url)?.hostname ?? []))
 

@@ -2,9 +2,9 @@ import { detail } from '../agents/agent.ts'
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { Incident, Ranked } from '../limits/incidents.ts'
+import type { Incident, RankedName } from '../limits/incidents.ts'
 import type { AuditRecord } from '../storage/store.ts'
-import type { Range } from '../telemetry/history.ts'
+import type { TimeRange } from '../telemetry/history.ts'
 import { type Handlers, textsOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -17,12 +17,12 @@ const latestVerdicts = 10
 /** What the gateway and its agents do, for people. */
 export function overviewHandlers(parts: ManagementParts): Handlers['guarded'] {
   const { overview, registry, clock, incidents, activityOf, hitl, store } = parts
-  const named = ({ name, count }: Ranked) => ({ name: escapeDeceptive(name), count })
+  const named = ({ name, count }: RankedName) => ({ name: escapeDeceptive(name), count })
 
   return {
     async getOverview(call) {
       // openapi.json lists the ranges.
-      const shown = await overview(textsOf(call)['range'] as Range)
+      const shown = await overview(textsOf(call)['range'] as TimeRange)
       if (shown === undefined) return refuse('not_found', 'Metrics are switched off (Telemetry:Metrics:Enabled).')
       const { plots, now, denials } = shown
       return jsonReply(200, {

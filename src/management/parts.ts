@@ -14,7 +14,7 @@ import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
-import type { Gauges, Plots, Range } from '../telemetry/history.ts'
+import type { Gauges, Plots, TimeRange } from '../telemetry/history.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
@@ -69,7 +69,7 @@ export interface ManagementParts {
   /** No page: metrics are switched off. */
   readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
-  readonly overview: (range: Range) => Promise<OverviewReading | undefined>
+  readonly overview: (range: TimeRange) => Promise<OverviewReading | undefined>
   readonly incidents: Pick<Incidents, 'of'>
   readonly activityOf: (agentId: string, now: number) => Activity
   readonly clock: Clock

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { by, policyProblem } from './agents.ts'
-import { bodyOf, type Call, type Handlers } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
 import { createOnce } from './idempotency.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -12,7 +12,7 @@ const weakSecretWarning = 'clientSecret: is short or easy to guess. Leave it out
 
 /** `POST /agents` (spec 4.2). */
 export function registrationHandlers({ registry, book, store }: ManagementParts): Handlers['guarded'] {
-  async function register(call: Call, id: Pick<Registration, 'id'>): Promise<Reply | Refusal> {
+  async function register(call: ManagementCall, id: Pick<Registration, 'id'>): Promise<Reply | Refusal> {
     const given = bodyOf<Omit<Registration, 'clientSecret'> & Partial<Registration>>(call)
     const registration: Registration = { ...given, ...id, clientSecret: given.clientSecret ?? generateSecret() }
     const problem = policyProblem(book, registration.policyName)

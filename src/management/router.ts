@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import findMyWay from 'find-my-way'
 import { createChecks } from '../api/check.ts'
-import { type OpenApiDocument, type Operation, readOperations } from '../api/openapi.ts'
+import { type ApiOperation, type OpenApiDocument, readOperations } from '../api/openapi.ts'
 import { howToCall, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { Incoming } from '../http/accept.ts'
 import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
@@ -19,22 +19,22 @@ const maxParamLength = 384
  *
  * @param serves without `management`, the operations that agents use alone
  */
-export type Management = (call: Arrived, serves: ReadonlySet<Service>) => Promise<void>
+export type Management = (call: ManagementArrival, serves: ReadonlySet<Service>) => Promise<void>
 
-type Arrived = Pick<Incoming, 'req' | 'res' | 'requestId'>
+type ManagementArrival = Pick<Incoming, 'req' | 'res' | 'requestId'>
 
 const notHere = refuse(
   'not_found',
   'This address serves agents. People and their programs call that of System:Server:Management.',
 )
 
-interface Route {
-  readonly operation: Operation
+interface ManagementRoute {
+  readonly operation: ApiOperation
   readonly inputs: Inputs
 }
 
 interface Match {
-  readonly route: Route
+  readonly route: ManagementRoute
   readonly named: string
 }
 
@@ -48,7 +48,10 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   assertComplete(operations, handlers)
   const find = createFinder(operations, createChecks(document))
 
-  async function answer({ req, res, requestId }: Arrived, serves: ReadonlySet<Service>): Promise<Reply | Refusal> {
+  async function answer(
+    { req, res, requestId }: ManagementArrival,
+    serves: ReadonlySet<Service>,
+  ): Promise<Reply | Refusal> {
     const foreign = guard.checkOrigin(req)
     if (foreign !== undefined) return foreign
     const [path = '', search = ''] = splitTarget(req.url ?? '')
@@ -87,11 +90,11 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
 
 type Finder = (method: string, path: string) => Match | Refusal
 
-function createFinder(operations: readonly Operation[], checks: ReturnType<typeof createChecks>): Finder {
+function createFinder(operations: readonly ApiOperation[], checks: ReturnType<typeof createChecks>): Finder {
   // One entry for a path with all its methods, so that a fixed path is never taken for a parameter of another.
   const paths = findMyWay({ maxParamLength })
   for (const [path, here] of Map.groupBy(operations, operation => operation.path)) {
-    const routes = here.map((operation): [string, Route] => [
+    const routes = here.map((operation): [string, ManagementRoute] => [
       operation.method,
       { operation, inputs: createInputs(operation, checks) },
     ])
@@ -101,7 +104,7 @@ function createFinder(operations: readonly Operation[], checks: ReturnType<typeo
   return (method, path) => {
     const found = paths.find('GET', path)
     if (found === null) return refuse('not_found', `The gateway has nothing under this path. ${howToCall}`)
-    const routes: ReadonlyMap<string, Route> = found.store
+    const routes: ReadonlyMap<string, ManagementRoute> = found.store
     const route = routes.get(method)
     if (route !== undefined) return { route, named: found.params['named'] ?? '' }
     const offered = [...routes.keys()]
@@ -133,7 +136,7 @@ function isCleanPath(path: string): boolean {
   }
 }
 
-function assertComplete(operations: readonly Operation[], handlers: Handlers): void {
+function assertComplete(operations: readonly ApiOperation[], handlers: Handlers): void {
   const wanted = operations.map(({ id, access }) => `${access.length === 0 ? 'open' : 'guarded'} ${id}`)
   const offered = Object.entries(handlers).flatMap(([kind, map]) => Object.keys(map).map(id => `${kind} ${id}`))
   const missing = wanted.filter(id => !offered.includes(id))

@@ -15,8 +15,8 @@ export interface BodyMemory {
 /** Shorter bodies get new memory, bytes: V8 allocates small pieces fast, and most arrive in one chunk. */
 const shortest = 65_536
 
-/** @param mostSpare bytes that are kept while nothing uses them */
-export function createBodyMemory(mostSpare: number): BodyMemory {
+/** @param maxSpare bytes that are kept while nothing uses them */
+export function createBodyMemory(maxSpare: number): BodyMemory {
   const spare = new Map<number, Buffer[]>()
   const lent = new WeakSet<ArrayBufferLike>()
   let spareBytes = 0
@@ -46,7 +46,7 @@ export function createBodyMemory(mostSpare: number): BodyMemory {
         freeBytes(body)
         return
       }
-      if (spareBytes + size > mostSpare) {
+      if (spareBytes + size > maxSpare) {
         freeBytes(Buffer.from(buffer))
         return
       }

@@ -26,18 +26,18 @@ export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken
  */
 export type Checked = Refusal | 'again' | undefined
 /** Result of a step. `answered`: no step follows. */
-export type Outcome = Checked | 'answered'
-export type Step = Outcome | Promise<Outcome>
+export type StepOutcome = Checked | 'answered'
+export type StepResult = StepOutcome | Promise<StepOutcome>
 
 /** The sender of a request to its upstream. */
-export interface Sender {
+export interface ExchangeSender {
   clientClosed(): void
   /** Ends it at once: nothing more leaves, in either direction. */
   end(refusal: Refusal): void
 }
 
 /** Bytes that a client had sent and received at the last check (watch.ts). Times are steady milliseconds. */
-export interface Progress {
+export interface TransferProgress {
   bytesRead: number
   bytesSent: number
   /** Since when no byte came. */
@@ -99,7 +99,7 @@ export class Exchange {
   interests: readonly Interest[] | undefined = undefined
 
   /** The sender of the request to its upstream. */
-  sender: Sender | undefined = undefined
+  sender: ExchangeSender | undefined = undefined
   /** It was sent once more, on another connection (`maySendAgain`). */
   sentAgain = false
   /** Its wait for a verdict; undefined while it does not wait. `end`: as if its time were over. */
@@ -123,11 +123,11 @@ export class Exchange {
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
   /** Undefined until the exchange is first checked (watch.ts). */
-  progress: Progress | undefined = undefined
+  progress: TransferProgress | undefined = undefined
   /** Agent of which it has one of the places for requests under way (admit.ts). */
   placeOf: string | undefined = undefined
   /** Its index among the exchanges in flight (watch.ts). */
-  place = -1
+  slot = -1
   /** Number of starts (pipeline.ts). */
   rounds = 0
   #continued = false

@@ -12,14 +12,14 @@ export interface Links {
 }
 
 /** The part of an exchange that decides where its answer may send the client. */
-export interface Answered extends Linked, Pick<Exchange, 'addressing'> {}
+export interface LinkedAnswer extends Linked, Pick<Exchange, 'addressing'> {}
 
 /**
  * The link with which the client reaches what an upstream refers to; undefined when it cannot.
  *
  * @param reference relative to the target of the request; bytes, each as the code point of the same number
  */
-export function linkTo(reference: string, exchange: Answered): string | undefined {
+export function linkTo(reference: string, exchange: LinkedAnswer): string | undefined {
   const url = URL.parse(reference.replace(/[\x80-\xff]/g, percentEncoded), exchange.target.url)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   return url !== null && isWeb ? exchange.addressing.linkTo(url, exchange) : undefined

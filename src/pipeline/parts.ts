@@ -15,13 +15,13 @@ import type { Bounds } from '../telemetry/bounds.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
-import type { Route } from '../upstream/route.ts'
+import type { UpstreamRoute } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
 import type { Links } from './links.ts'
-import type { Watch } from './watch.ts'
+import type { ExchangeWatch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
 /** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
@@ -48,7 +48,7 @@ export interface Parts {
   readonly bodyMemory: BodyMemory
   readonly bounds: Bounds
   readonly breaker: Breaker
-  readonly route: Route
+  readonly route: UpstreamRoute
   readonly connections: Connections
   /** Whether WebSockets may be opened to this host. */
   readonly allowsUpgrade: (host: string) => boolean
@@ -65,7 +65,7 @@ export interface Parts {
   readonly links: Links
   /** Readers of answers, in the order in which answers pass them. */
   readonly readers: readonly AnswerReader[]
-  readonly watch: Watch
+  readonly watch: ExchangeWatch
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */

@@ -3,14 +3,14 @@ import type { ProxyIncoming } from '../http/accept.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { askReaders } from './answers/readers.ts'
-import { type Admitted, Exchange, type Outcome, type Sendable, type Step } from './exchange.ts'
+import { type Admitted, Exchange, type Sendable, type StepOutcome, type StepResult } from './exchange.ts'
 import { freeKey, settleKey } from './held/grants.ts'
 import { readRefused } from './mcp/requests.ts'
 import type { CallKind, OutboundStep } from './outbound/call.ts'
 import { forward } from './outbound/forward.ts'
 import { live } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
-import { admit, checkSize, settlePlace } from './steps/admit.ts'
+import { admit, checkSize, settleSlot } from './steps/admit.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { passCircuit, settlePermit } from './steps/circuit.ts'
 import { decide } from './steps/decide.ts'
@@ -56,7 +56,7 @@ interface PipelineStep {
   /** For the log, when it throws. */
   readonly name: string
   /** Reads what the steps before it have set. */
-  run(exchange: Sendable, parts: Parts, kind: CallKind<Admitted>): Step
+  run(exchange: Sendable, parts: Parts, kind: CallKind<Admitted>): StepResult
 }
 
 /**
@@ -64,7 +64,7 @@ interface PipelineStep {
  * was given back before.
  */
 const reservations: readonly ((exchange: Exchange, parts: Parts) => void)[] = [
-  settlePlace,
+  settleSlot,
   settleBody,
   settlePermit,
   settleKey,
@@ -79,12 +79,12 @@ export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
 }
 
 /** A request starts at most this often. Its rights rarely change more often while it waits. */
-const mostRounds = 5
+const maxRounds = 5
 
 /** Takes all steps, at first and whenever the right to go on has changed while the request waited. */
 function start(exchange: Exchange, parts: Parts): void {
   exchange.rounds += 1
-  if (exchange.rounds > mostRounds) {
+  if (exchange.rounds > maxRounds) {
     fail(exchange, new Error('cannot happen: the rights of a request changed too often'), parts)
   } else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)
   else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
@@ -109,13 +109,13 @@ function proceed(exchange: Exchange, parts: Parts, first: number): void {
   }
 }
 
-interface Waiting {
+interface WaitingStep {
   readonly parts: Parts
   /** Number of the step that waits. */
   readonly at: number
 }
 
-async function resume(exchange: Exchange, waited: Promise<Outcome>, { parts, at }: Waiting): Promise<void> {
+async function resume(exchange: Exchange, waited: Promise<StepOutcome>, { parts, at }: WaitingStep): Promise<void> {
   try {
     const outcome = await waited
     if (outcome === undefined) proceed(exchange, parts, at + 1)
@@ -125,7 +125,7 @@ async function resume(exchange: Exchange, waited: Promise<Outcome>, { parts, at 
   }
 }
 
-function conclude(exchange: Exchange, outcome: NonNullable<Outcome>, parts: Parts): void {
+function conclude(exchange: Exchange, outcome: NonNullable<StepOutcome>, parts: Parts): void {
   if (outcome === 'again') start(exchange, parts)
   else if (outcome !== 'answered') {
     readRefused(exchange, outcome, parts).then(

@@ -1,9 +1,9 @@
 import { sentBytes } from '../http/sent-bytes.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { Exchange, Progress } from './exchange.ts'
+import type { Exchange, TransferProgress } from './exchange.ts'
 
 /** The exchanges in flight. It finds stalled clients, which would hold memory and connections forever. */
-export interface Watch {
+export interface ExchangeWatch {
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
   /** The exchanges in flight for which `matches` is true. */
@@ -13,7 +13,7 @@ export interface Watch {
 }
 
 /** Slowest pace at which a client may send a body. */
-export interface Pace {
+export interface MinimumRate {
   /** 0 is no limit. */
   readonly bytesPerSecond: number
   /** Window over which a body is measured, without the time in which the gateway does not read, milliseconds. */
@@ -24,7 +24,7 @@ interface WatchParts {
   readonly clock: Clock
   /** Longest time in which a client sends nothing of its body, or reads nothing of the answer, milliseconds. */
   readonly idleMs: number
-  readonly pace: Pace
+  readonly pace: MinimumRate
   /** Called for a body that comes too slowly. */
   readonly onSlow: (exchange: Exchange) => void
   /** Called for an answer of which the client takes nothing. */
@@ -32,12 +32,12 @@ interface WatchParts {
 }
 
 /** @param count its first number is how many exchanges there are */
-export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchParts, count: Int32Array): Watch {
+export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchParts, count: Int32Array): ExchangeWatch {
   // An array, and in each exchange its place in it: a Map that every request fills and empties leaves chains of old
   // tables behind, which keep its exchanges alive until a full collection (22 % more CPU for each request).
   const flying: Exchange[] = []
 
-  const sendsNothing = ({ req, socket }: Exchange, progress: Progress, now: number): boolean => {
+  const sendsNothing = ({ req, socket }: Exchange, progress: TransferProgress, now: number): boolean => {
     // A paused upload waits for the upstream, whose own time limit holds.
     if (req.complete || req.destroyed || req.isPaused() || socket.bytesRead !== progress.bytesRead) {
       progress.bytesRead = socket.bytesRead
@@ -47,7 +47,7 @@ export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchPar
     return now - progress.since > idleMs
   }
 
-  const takesNothing = (exchange: Exchange, progress: Progress, now: number): boolean => {
+  const takesNothing = (exchange: Exchange, progress: TransferProgress, now: number): boolean => {
     const { socket, stalledSince } = exchange
     if (stalledSince === undefined) return false
     const sent = sentBytes(socket)
@@ -59,15 +59,15 @@ export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchPar
 
   return {
     add(exchange) {
-      exchange.place = flying.push(exchange) - 1
+      exchange.slot = flying.push(exchange) - 1
       count[0] = flying.length
     },
     remove(exchange) {
       const last = flying.pop()
       count[0] = flying.length
       if (last === undefined || last === exchange) return
-      flying[exchange.place] = last
-      last.place = exchange.place
+      flying[exchange.slot] = last
+      last.slot = exchange.slot
     },
     underway: matches => flying.filter(matches),
     sweep() {
@@ -83,18 +83,18 @@ export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchPar
   }
 }
 
-const progressAt = (now: number, bytesRead: number): Progress => ({
+const progressAt = (now: number, bytesRead: number): TransferProgress => ({
   ...{ bytesRead, bytesSent: 0, since: now },
   ...{ checkedAt: now, windowBytes: bytesRead, sendingMs: 0 },
 })
 
 interface PaceAt {
-  readonly pace: Pace
+  readonly pace: MinimumRate
   readonly now: number
 }
 
 /** Whether a body under way came too slowly over the window that ends now. */
-function comesTooSlowly({ req, socket }: Exchange, progress: Progress, { pace, now }: PaceAt): boolean {
+function comesTooSlowly({ req, socket }: Exchange, progress: TransferProgress, { pace, now }: PaceAt): boolean {
   const elapsed = now - progress.checkedAt
   progress.checkedAt = now
   // A client cannot send what the gateway does not read.

@@ -6,7 +6,7 @@ import type { Work } from '../policy/values/work.ts'
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
 export interface WorkTurns {
   /** Whether short work may be done at once: the work of this round of the event loop has not taken its steps. */
-  readonly hasRoom: boolean
+  readonly hasCapacity: boolean
   /**
    * Resolves when the next turn of this agent has come.
    *
@@ -44,7 +44,7 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   }
 
   return {
-    get hasRoom() {
+    get hasCapacity() {
       return left > 0 && waiting.size === 0
     },
     next(agentId, begun = false) {
@@ -82,7 +82,7 @@ export async function doPartsInTurns<T>(
   { agentId, steps, turns }: { readonly agentId: string; readonly steps: number; readonly turns: WorkTurns },
 ): Promise<T> {
   for (let begun = false; ; begun = true) {
-    if (begun || !turns.hasRoom) await turns.next(agentId, begun)
+    if (begun || !turns.hasCapacity) await turns.next(agentId, begun)
     const { done, value } = parts.next()
     turns.spend(steps)
     if (done === true) return value

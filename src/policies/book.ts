@@ -1,13 +1,13 @@
 import type { Refusal } from '../base/refusals.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Store } from '../storage/store.ts'
+import { createActivePolicies } from './active-policies.ts'
 import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
 import type { PolicyEntry, PreparedSet } from './entry.ts'
 import { type PolicyPush, type Pushed, pushPolicies } from './push.ts'
-import { createShelf } from './shelf.ts'
 import { followStored, type StoredParts } from './stored.ts'
 
-export interface BookOptions extends Omit<EditParts, 'shelf' | 'known' | 'store'>, Pick<StoredParts, 'onUnreadable'> {
+export interface BookOptions extends Omit<EditParts, 'active' | 'known' | 'store'>, Pick<StoredParts, 'onUnreadable'> {
   readonly store: Pick<Store, 'policies' | 'feed'>
   /** Runs the tests of policies before they are put in force. Returns a line for each failure. */
   readonly selfTest?: (entries: ReadonlyMap<string, PolicyEntry>) => Promise<readonly string[]>
@@ -47,32 +47,32 @@ export interface PolicyBook {
 }
 
 export function createBook(options: BookOptions): PolicyBook {
-  const shelf = createShelf()
-  const parts = { ...options, shelf, known: new Map<string, PolicyEntry>() }
+  const active = createActivePolicies()
+  const parts = { ...options, active, known: new Map<string, PolicyEntry>() }
   const stored = followStored(parts)
-  const edits = createLine()
+  const edits = createSerialQueue()
   /** A queue of its own: an edit ends only when its change was put in force here. */
-  const puts = createLine()
+  const puts = createSerialQueue()
 
   function put<T>(work: () => Promise<T>): Promise<T> {
     return puts(async () => {
-      const before = shelf.list
+      const before = active.list
       const done = await work()
-      if (shelf.list !== before) await options.onChange?.(shelf.list)
+      if (active.list !== before) await options.onChange?.(active.list)
       return done
     })
   }
 
   async function load({ entries, lines }: PreparedSet): Promise<readonly string[]> {
     const all = lines.length > 0 ? lines : ((await options.selfTest?.(entries)) ?? [])
-    if (all.length === 0) shelf.put({ fixed: entries })
+    if (all.length === 0) active.put({ fixed: entries })
     return all
   }
 
   return {
-    get: name => shelf.inForce.get(name)?.compiled,
-    entry: name => shelf.inForce.get(name),
-    list: () => shelf.list,
+    get: name => active.inForce.get(name)?.compiled,
+    entry: name => active.inForce.get(name),
+    list: () => active.list,
     create: (document, by, isRepeatable = false) => edits(() => createPolicy(parts, document, by, isRepeatable)),
     push: (push, by) => edits(() => pushPolicies(parts, push, by)),
     replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
@@ -87,7 +87,7 @@ export function createBook(options: BookOptions): PolicyBook {
 }
 
 /** Does work one at a time, in the order it came. The failure of one does not stop the next. */
-export function createLine() {
+export function createSerialQueue() {
   let last: Promise<unknown> = Promise.resolve()
   return <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work)

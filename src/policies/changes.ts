@@ -37,14 +37,14 @@ function byName(list: List): ReadonlyMap<string, List[number]> {
 }
 
 /** Names that a line of the log lists. */
-const mostNames = 20
+const maxNames = 20
 
 /** For the log: `changed a, b; removed c`. */
 export function describeChanges({ added, changed, removed }: PolicyChanges): string {
   const parts = Object.entries({ added, changed, removed }).flatMap(([what, names]) => {
     if (names.length === 0) return []
-    const more = names.length > mostNames ? ` and ${names.length - mostNames} more` : ''
-    return [`${what} ${names.slice(0, mostNames).join(', ')}${more}`]
+    const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
+    return [`${what} ${names.slice(0, maxNames).join(', ')}${more}`]
   })
   return parts.length === 0 ? 'nothing changed' : parts.join('; ')
 }

@@ -3,8 +3,8 @@ import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { PolicyProblem } from '../policy/language/problems.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
+import type { ActivePolicies } from './active-policies.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
-import type { Shelf } from './shelf.ts'
 
 /** The caller of a change, for the audit trail. */
 export interface PolicyEditor {
@@ -19,12 +19,12 @@ export interface EditParts {
   readonly clock: Clock
   /** What still refers to the policy, for people: `agent 0b8e...`, `Policy:Global`; undefined when nothing does. */
   readonly usedBy: (name: string) => string | undefined
-  readonly shelf: Shelf
+  readonly active: ActivePolicies
   /** Policies that are being stored, by their text: they need not be compiled again. */
   readonly known: Map<string, PolicyEntry>
 }
 
-type Outcome = Promise<PolicyEntry | Refusal>
+type EditResult = Promise<PolicyEntry | Refusal>
 
 /**
  * The audit entry of a change keeps the document, so that the trail shows what each version said.
@@ -36,18 +36,18 @@ export async function createPolicy(
   document: unknown,
   by: PolicyEditor,
   isRepeatable: boolean,
-): Outcome {
-  const { store, clock, shelf } = parts
+): EditResult {
+  const { store, clock, active } = parts
   const now = clock.now()
   const entry = await prepareEdit(parts, document, now)
   if (isRefusal(entry)) return entry
   const { name } = entry.document
   const existing = () => {
-    const before = shelf.inForce.get(name)
+    const before = active.inForce.get(name)
     const isSame = before?.source === 'api' && before.compiled.version === entry.compiled.version
     return isSame && isRepeatable ? before : refuse('already_exists')
   }
-  if (shelf.inForce.has(name)) return existing()
+  if (active.inForce.has(name)) return existing()
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
   const details = { after: entry.compiled.version, document: entry.document }
   const audit = { at: now, ...by, action: 'policy.create', subject: name, details }
@@ -55,9 +55,9 @@ export async function createPolicy(
   return stored === 'exists' ? existing() : entry
 }
 
-export async function replacePolicy(parts: EditParts, name: string, document: object, by: PolicyEditor): Outcome {
-  const { store, clock, shelf } = parts
-  const before = editable(shelf, name)
+export async function replacePolicy(parts: EditParts, name: string, document: object, by: PolicyEditor): EditResult {
+  const { store, clock, active } = parts
+  const before = editable(active, name)
   if (isRefusal(before)) return before
   const hasName = 'name' in document || 'Name' in document
   const entry = await prepareEdit(parts, hasName ? document : { name, ...document }, before.createdAt)
@@ -86,8 +86,8 @@ export async function removePolicy(
   name: string,
   by: PolicyEditor,
 ): Promise<{ readonly removed: string } | Refusal> {
-  const { store, clock, shelf } = parts
-  const before = editable(shelf, name)
+  const { store, clock, active } = parts
+  const before = editable(active, name)
   if (isRefusal(before)) return before
   const user = parts.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
@@ -96,15 +96,15 @@ export async function removePolicy(
   return (await store.policies.remove(name, audit)) ? { removed: name } : refuse('not_found')
 }
 
-async function prepareEdit(parts: EditParts, document: unknown, createdAt: number): Outcome {
+async function prepareEdit(parts: EditParts, document: unknown, createdAt: number): EditResult {
   const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 
 /** The policy of this name if the API may change it. */
-function editable(shelf: Shelf, name: string): PolicyEntry | Refusal {
-  if (shelf.fixed.has(name)) return refuse('read_only')
-  return shelf.editable.get(name) ?? refuse('not_found')
+function editable(active: ActivePolicies, name: string): PolicyEntry | Refusal {
+  if (active.fixed.has(name)) return refuse('read_only')
+  return active.editable.get(name) ?? refuse('not_found')
 }
 
 function refuseProblems(problems: readonly PolicyProblem[]): Refusal {

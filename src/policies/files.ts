@@ -9,7 +9,7 @@ export function isPolicyTestFile(name: string): boolean {
 }
 
 /** Largest policy file, bytes (policy-language section 8, E_LIMIT). */
-const mostFileBytes = 8_388_608
+const maxFileBytes = 8_388_608
 
 /** The policies of a directory, or a line for each mistake. */
 export interface PolicyFolder {
@@ -48,7 +48,7 @@ export function isPolicyFile(name: string): boolean {
 /** One policy, or a line for each mistake. @throws the error of the file system when it cannot be read */
 export async function readPolicyFile(path: string): Promise<PolicyInput | readonly string[]> {
   const { size, mtimeMs } = await stat(path)
-  if (size > mostFileBytes) return [`${path}: a policy file has at most ${mostFileBytes} bytes (E_LIMIT)`]
+  if (size > maxFileBytes) return [`${path}: a policy file has at most ${maxFileBytes} bytes (E_LIMIT)`]
   const parsed = parseYaml(await readFile(path, 'utf8'))
   if ('problems' in parsed)
     return parsed.problems.map(({ line, column, message }) => `${path}:${line}:${column}: ${message} (E_YAML)`)

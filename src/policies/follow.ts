@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, parse } from 'node:path'
 import { asError } from '../base/as-error.ts'
 
 /** Follows a directory by every name that leads to it and to its files. It does not keep the process alive. */
-export interface Follower {
+export interface FileFollower {
   /** Looks again where the names lead. Call it before reading, so that no later change is missed. */
   refresh(): Promise<void>
   close(): void
@@ -18,15 +18,15 @@ interface FollowOptions {
   readonly failed: (error: Error) => void
 }
 
-export function createFollower(directory: string, options: FollowOptions): Follower {
+export function createFollower(directory: string, options: FollowOptions): FileFollower {
   const watchers = new Map<string, FSWatcher>()
-  const told = new Set<string>()
+  const reported = new Set<string>()
   let trails: Trails = { real: undefined, names: new Map() }
 
   function fail(error: NodeJS.ErrnoException): void {
     // A missing file or folder is watched for through its parent.
-    if (error.code === 'ENOENT' || told.has(error.message)) return
-    told.add(error.message)
+    if (error.code === 'ENOENT' || reported.has(error.message)) return
+    reported.add(error.message)
     options.failed(error)
   }
 
@@ -92,7 +92,7 @@ async function findTrails(directory: string, isWanted: (name: string) => boolean
 }
 
 /** Links on one way; the kernel follows as many. */
-const mostLinks = 40
+const maxLinks = 40
 
 function createTracer() {
   const names = new Map<string, Set<string>>()
@@ -124,7 +124,7 @@ function createTracer() {
       }
       add(at).add(step)
       const target = await targetOf(join(at, step))
-      if (target === undefined || links > mostLinks) return undefined
+      if (target === undefined || links > maxLinks) return undefined
       if (target === null) at = join(at, step)
       else {
         links += 1

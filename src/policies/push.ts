@@ -20,19 +20,19 @@ export interface Pushed {
 
 /** Refusals: invalid_policy, read_only, in_use; then nothing was changed. */
 export async function pushPolicies(parts: EditParts, push: PolicyPush, by: PolicyEditor): Promise<Pushed | Refusal> {
-  const { shelf, store, known, clock } = parts
+  const { active, store, known, clock } = parts
   const entries = await prepareAll(parts, push.policies)
   if (isRefusal(entries)) return entries
   const names = new Set(entries.map(({ document }) => document.name))
-  const fixed = [...names].find(name => shelf.fixed.has(name))
+  const fixed = [...names].find(name => active.fixed.has(name))
   if (fixed !== undefined) return refuse('read_only', `The policy ${fixed} comes from a file or the settings.`)
-  const removed = push.prune ? [...shelf.editable.keys()].filter(name => !names.has(name)) : []
+  const removed = push.prune ? [...active.editable.keys()].filter(name => !names.has(name)) : []
   for (const name of removed) {
     const user = parts.usedBy(name)
     if (user !== undefined) return refuse('in_use', `The policy ${name} is still named by ${user}.`)
   }
-  const versionOf = (name: string) => shelf.editable.get(name)?.compiled.version
-  const created = entries.filter(({ document }) => !shelf.editable.has(document.name))
+  const versionOf = (name: string) => active.editable.get(name)?.compiled.version
+  const created = entries.filter(({ document }) => !active.editable.has(document.name))
   const replaced = entries.filter(
     ({ document: { name }, compiled }) => ![undefined, compiled.version].includes(versionOf(name)),
   )

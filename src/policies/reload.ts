@@ -4,9 +4,9 @@ import { asError } from '../base/as-error.ts'
 /** Looks in a row that must show the same before files count as written. */
 const stillLooks = 4
 /** Looks after which the files are reported as changing all the time. */
-const mostLooks = 120
+const maxLooks = 120
 /** Times that files may change while they are read. */
-const mostTries = 5
+const maxTries = 5
 
 export interface ReloadParts<T> {
   /** Milliseconds between two looks; files must not change during four of them, a second. */
@@ -76,7 +76,7 @@ const unrest = 'files in Policy:Directory keep changing; they are read when they
 
 /** Loads the files once they stop changing; undefined when they do not. */
 async function loadStill<T>(parts: ReloadParts<T>, first: string): Promise<LoadState | undefined> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const seen = await untilStill(parts, tries === 0 ? first : await parts.look())
     if (seen === undefined) return undefined
     const attempt = await readStill(parts, seen)
@@ -100,7 +100,7 @@ async function untilStill<T>({ look, lookMs }: ReloadParts<T>, first: string): P
   let seen = first
   let same = 0
   let pause = sleep(lookMs, undefined, { ref: false })
-  for (let looks = 0; looks < mostLooks; looks++) {
+  for (let looks = 0; looks < maxLooks; looks++) {
     await pause
     pause = sleep(lookMs, undefined, { ref: false })
     const now = await look()

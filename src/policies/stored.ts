@@ -2,13 +2,13 @@ import type { PolicyRecord } from '../storage/store.ts'
 import type { EditParts } from './edit.ts'
 import { type PolicyEntry, type PolicyInput, prepareInput } from './entry.ts'
 
-export interface StoredParts extends Pick<EditParts, 'language' | 'shelf' | 'known'> {
+export interface StoredParts extends Pick<EditParts, 'language' | 'active' | 'known'> {
   /** Called with a line for each policy of the API that this version does not understand; it is left out, and so denies. */
   readonly onUnreadable?: (lines: readonly string[]) => void
 }
 
 /** Puts policies of the API in force as the store has them. Call one at a time. */
-export function followStored({ language, shelf, known, onUnreadable }: StoredParts) {
+export function followStored({ language, active, known, onUnreadable }: StoredParts) {
   async function read(record: PolicyRecord): Promise<PolicyEntry | undefined> {
     const entry = known.get(record.document)
     if (entry !== undefined) return entry
@@ -25,14 +25,14 @@ export function followStored({ language, shelf, known, onUnreadable }: StoredPar
         const entry = await read(record)
         if (entry !== undefined) editable.set(record.name, entry)
       }
-      shelf.put({ editable })
+      active.put({ editable })
     },
     async change(name: string, record: PolicyRecord | undefined): Promise<void> {
       const entry = record && (await read(record))
-      const editable = new Map(shelf.editable)
+      const editable = new Map(active.editable)
       if (entry === undefined) editable.delete(name)
       else editable.set(name, entry)
-      shelf.put({ editable })
+      active.put({ editable })
     },
   }
 }

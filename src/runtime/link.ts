@@ -15,13 +15,13 @@ export interface Failure {
   readonly message: string
 }
 
-type Answer = { readonly answer: number } & ({ readonly value: unknown } | { readonly failure: Failure })
-type Message =
+type LinkAnswer = { readonly answer: number } & ({ readonly value: unknown } | { readonly failure: Failure })
+type LinkMessage =
   | { readonly tell: string; readonly args: readonly unknown[] }
   | { readonly ask: number; readonly method: string; readonly args: readonly unknown[]; readonly aborts: boolean }
   | { readonly abort: number }
   /** Answers that became known together go together: each message wakes the other thread. */
-  | readonly Answer[]
+  | readonly LinkAnswer[]
 
 /** The other thread failed at what it was asked, or ended before it answered. */
 class ThreadError extends Error {
@@ -41,7 +41,7 @@ export interface LinkOptions {
 }
 
 /** Options of a call. */
-export interface CallOptions {
+export interface LinkCallOptions {
   readonly signal?: AbortSignal
   readonly transfer?: readonly Transferable[]
 }
@@ -51,7 +51,7 @@ export interface Link<Theirs> {
   call<K extends keyof Theirs & string>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
-    options?: CallOptions,
+    options?: LinkCallOptions,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
   /** A call without a result; an error that it throws is lost. */
   tell<K extends keyof Theirs & string>(
@@ -64,7 +64,7 @@ export interface Link<Theirs> {
 
 type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
 
-interface Waiting {
+interface PendingCall {
   resolve(value: unknown): void
   reject(error: Error): void
 }
@@ -82,7 +82,7 @@ export function openLink<Ours, Theirs>(
     (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
   const work = createWork(port, run)
   const calls = createCalls(port, options)
-  port.on('message', (message: Message) => {
+  port.on('message', (message: LinkMessage) => {
     if ('ask' in message) void work.begin(message)
     else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
     else if ('abort' in message) work.abort(message.abort)
@@ -99,10 +99,10 @@ export function openLink<Ours, Theirs>(
 /** The calls that this side answers. */
 function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSignal, readonly unknown[]]) => unknown) {
   const working = new Map<number, AbortController>()
-  const answers: Answer[] = []
+  const answers: LinkAnswer[] = []
   let ended = false
 
-  function answer(one: Answer): void {
+  function answer(one: LinkAnswer): void {
     if (answers.push(one) > 1) return
     queueMicrotask(() => {
       const known = answers.splice(0)
@@ -111,7 +111,7 @@ function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSig
   }
 
   return {
-    async begin({ ask: id, method, args, aborts }: Extract<Message, { ask: number }>): Promise<void> {
+    async begin({ ask: id, method, args, aborts }: Extract<LinkMessage, { ask: number }>): Promise<void> {
       const controller = aborts ? new AbortController() : undefined
       if (controller !== undefined) working.set(id, controller)
       try {
@@ -133,28 +133,28 @@ function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSig
 
 /** The calls to the other side. */
 function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefIdle = false }: LinkOptions) {
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingCall>()
   let nextId = 0
   let ended = false
 
   return {
-    call(method: string, args: readonly unknown[], { signal, transfer = [] }: CallOptions = {}): Promise<never> {
+    call(method: string, args: readonly unknown[], { signal, transfer = [] }: LinkCallOptions = {}): Promise<never> {
       if (ended) return Promise.reject(errorOf(undefined))
       const id = nextId++
       return new Promise((resolve, reject) => {
-        const ask: Message = { ask: id, method, args, aborts: signal !== undefined }
+        const ask: LinkMessage = { ask: id, method, args, aborts: signal !== undefined }
         port.postMessage(ask, [...transfer])
         waiting.set(id, { resolve, reject })
         if (unrefIdle) port.ref()
-        const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies Message, [])
+        const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies LinkMessage, [])
         signal?.addEventListener('abort', abort)
         if (signal?.aborted === true) abort()
       })
     },
     tell(method: string, args: readonly unknown[]): void {
-      if (!ended) port.postMessage({ tell: method, args } satisfies Message, [])
+      if (!ended) port.postMessage({ tell: method, args } satisfies LinkMessage, [])
     },
-    settle(answers: readonly Answer[]): void {
+    settle(answers: readonly LinkAnswer[]): void {
       for (const one of answers) {
         const caller = waiting.get(one.answer)
         waiting.delete(one.answer)

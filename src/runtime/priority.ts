@@ -4,7 +4,7 @@ import { getPriority, setPriority } from 'node:os'
 /** Above that of the process. With 5 a thread gets a quarter of a core that it shares with threads serving requests. */
 const niceness = 5
 /** The lowest priority that there is. */
-const most = 19
+const max = 19
 
 /**
  * Makes this thread give way to those that serve requests, when they compete for a core. Linux schedules threads one
@@ -13,7 +13,7 @@ const most = 19
 export function giveWay(): void {
   try {
     // `<process>/task/<thread>`, of the thread that reads it.
-    setPriority(Number(readlinkSync('/proc/thread-self').split('/')[2]), Math.min(most, getPriority() + niceness))
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/')[2]), Math.min(max, getPriority() + niceness))
   } catch {
     // Without it everything works, only less smoothly on a busy machine.
   }

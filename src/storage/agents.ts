@@ -54,7 +54,7 @@ export type AgentChange = Partial<
 > & { readonly secretHash?: string }
 
 /** Trust of an agent, and what is remembered to judge the next event. */
-export interface AgentStanding extends Pick<AgentRecord, 'status' | 'trustValue' | 'trustAt'> {
+export interface AgentTrust extends Pick<AgentRecord, 'status' | 'trustValue' | 'trustAt'> {
   /** Opaque to the store. Null: nothing; so it is after `update` has set trust. */
   readonly standing: string | null
 }
@@ -77,12 +77,12 @@ export interface AgentTable {
     from?: readonly AgentStatus[],
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
   /** Undefined when there is no such agent. */
-  standing(id: string): Promise<AgentStanding | undefined>
+  standing(id: string): Promise<AgentTrust | undefined>
   /** Writes what became of the standing `read`, with an entry like that of `update`. `stale`: it is another one by now. */
   judge(
     id: string,
-    read: AgentStanding,
-    judged: AgentStanding,
+    read: AgentTrust,
+    judged: AgentTrust,
     entry: AuditEntry,
   ): Promise<AgentRecord | 'notFound' | 'stale'>
   /** As `update`, and makes every token void. */
@@ -97,7 +97,7 @@ export interface AgentTable {
   addKey(
     id: string,
     key: AgentKey,
-    most: number,
+    max: number,
     entry: AuditEntry,
   ): Promise<'stored' | 'notFound' | 'exists' | 'wrongState' | 'full'>
   /** False when there was no such key. */

@@ -51,28 +51,28 @@ export interface AuditFilter {
 }
 
 /** `before`: only records before this one. */
-export interface AuditPlace extends Page {
+export interface AuditQuery extends Page {
   readonly before?: number | undefined
 }
 
 export type AuditPage = Looked<AuditRecord, number>
 
 /** Place in the chain. */
-export type Link = Pick<AuditRecord, 'seq' | 'hash'>
+export type ChainLink = Pick<AuditRecord, 'seq' | 'hash'>
 
 /** What the chain says of a stretch of records. `isEnd`: no record follows. */
-export type Verified =
-  | { readonly last: Link; readonly isEnd: boolean }
+export type VerifiedEntries =
+  | { readonly last: ChainLink; readonly isEnd: boolean }
   | { readonly firstBroken: number; readonly why: string }
 
 export interface AuditTable {
   append(entry: AuditEntry): Promise<void>
   /** Newest first: by time, then by `seq`. */
-  list(page: AuditPlace, filter?: AuditFilter): Promise<AuditPage>
+  list(page: AuditQuery, filter?: AuditFilter): Promise<AuditPage>
   /** Oldest first, from `seq` on: for export and verification. */
   after(seq: number, limit: number): Promise<readonly AuditRecord[]>
   /** Checks that `link` is still there, and up to `limit` records that follow it; seq 0 is the beginning. */
-  verify(link: Link, limit: number): Promise<Verified>
+  verify(link: ChainLink, limit: number): Promise<VerifiedEntries>
   /** What `keep` was given last: opaque to the store. */
   kept(): Promise<Uint8Array | undefined>
   /** Keeps how far a verification has got. */

@@ -5,31 +5,31 @@ import { methods, type TableName, type Tables } from './methods.ts'
 import type { Store } from './store.ts'
 
 /** Makes a call. What it changes is in force when it resolves. */
-export type Call = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
+export type TableCall = (table: TableName, method: string, args: readonly unknown[]) => Promise<unknown>
 
 /** How long a successful probe counts, milliseconds: frequent health checks must not cost disk writes. */
 const probeHolds = 1_000
 
 export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
-  readonly call: Call
+  readonly call: TableCall
   readonly clock: Clock
   /** Rejects when there is no room for more, on an engine where the write of `probe` does not need any. */
-  readonly assertRoom?: () => Promise<void>
+  readonly assertSpace?: () => Promise<void>
 }
 
 /** A store whose methods are sent through `call`. */
-export function createStore({ call, feed, clock, close, assertRoom = async () => {} }: StoreParts): Store {
+export function createStore({ call, feed, clock, close, assertSpace = async () => {} }: StoreParts): Store {
   const health = createHealth(clock)
   const { probe, ...tables } = bind((...what) => health.watch(call(...what)))
   const test = async () => {
     await probe.ping()
-    await assertRoom()
+    await assertSpace()
   }
   return { ...tables, feed, ping: () => health.check(test), close }
 }
 
 /** The tables of the contract, each method sent through `call`. */
-function bind(call: Call): Tables {
+function bind(call: TableCall): Tables {
   const tables = keysOf(methods).map(table => {
     const names = Object.keys(methods[table])
     const bound = names.map(name => [name, (...args: unknown[]) => call(table, name, args)])

@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
 import type { AuditRow } from './schema.ts'
-import type { AuditEntry, AuditRecord, Link } from './store.ts'
+import type { AuditEntry, AuditRecord, ChainLink } from './store.ts'
 
 type Chained = Pick<AuditRecord, 'seq' | 'previous' | 'hash'>
 
@@ -14,8 +14,8 @@ export const genesis = '0'.repeat(64)
 /** The hash that `record` must carry: SHA-256, hex, over `previous` and the canonical JSON of all but the hashes. */
 export function hashOf(record: Omit<AuditRecord, 'hash'>): string {
   const { previous, seq, at, actor, action, subject, requestId, details } = record
-  const told = { seq, at, actor, action, subject, requestId, details }
-  return hash('sha256', previous + canonicalJson(told), 'hex')
+  const hashed = { seq, at, actor, action, subject, requestId, details }
+  return hash('sha256', previous + canonicalJson(hashed), 'hex')
 }
 
 /**
@@ -25,8 +25,8 @@ export function hashOf(record: Omit<AuditRecord, 'hash'>): string {
 export function hashOfStored(row: Omit<AuditRow, 'hash'>): string {
   const { previous, seq, at, details } = row
   const [action, actor, requestId, subject] = [row.action, row.actor, row.requestId, row.subject].map(toJson)
-  const told = `{"action":${action},"actor":${actor},"at":${at},"details":${details},"requestId":${requestId},"seq":${seq},"subject":${subject}}`
-  return hash('sha256', previous + told, 'hex')
+  const hashed = `{"action":${action},"actor":${actor},"at":${at},"details":${details},"requestId":${requestId},"seq":${seq},"subject":${subject}}`
+  return hash('sha256', previous + hashed, 'hex')
 }
 
 const toJson = (value: string | null): string => JSON.stringify(value)
@@ -36,7 +36,7 @@ const toJson = (value: string | null): string => JSON.stringify(value)
  *
  * @param expected the hash that it must carry
  */
-export function faultOf(record: Chained, before: Link, expected: string): string | undefined {
+export function faultOf(record: Chained, before: ChainLink, expected: string): string | undefined {
   const seq = before.seq + 1
   if (record.seq !== seq) return `record ${seq} is missing`
   if (record.previous !== before.hash) return `record ${seq} does not follow from the one before it`
@@ -66,9 +66,9 @@ export function toStorable(entry: AuditEntry): AuditEntry {
 }
 
 /** The row of the record that follows `last` in the chain. */
-export function link(entry: AuditEntry, last: Link | undefined): AuditRow {
-  const { details, ...told } = toStorable(entry)
+export function link(entry: AuditEntry, last: ChainLink | undefined): AuditRow {
+  const { details, ...hashed } = toStorable(entry)
   const place = { seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
-  const row = { ...told, ...place, details: canonicalJson(details) }
+  const row = { ...hashed, ...place, details: canonicalJson(details) }
   return { ...row, hash: hashOfStored(row) }
 }

@@ -34,12 +34,12 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
 export const copiedTables = Object.keys(keys) as readonly CopiedTable[]
 
 /** Rows that are in memory at a time. Those with bodies can have ten megabytes each. */
-const mostRows = 200
-const mostBodies = 1
+const maxRows = 200
+const maxBodies = 1
 const withBodies: readonly string[] = ['hitl_shown', 'hitl_sealed'] satisfies CopiedTable[]
 
 type Value = string | number | Uint8Array | null
-type Row = Readonly<Record<string, Value>>
+type CopiedRow = Readonly<Record<string, Value>>
 
 export interface Copied {
   readonly table: CopiedTable
@@ -47,7 +47,7 @@ export interface Copied {
 }
 
 /** What a copy reads and writes. Nobody else changes either meanwhile. */
-export interface Ends {
+export interface CopyEnds {
   readonly from: Db
   /** Empty, and in a transaction. */
   readonly to: Db
@@ -59,7 +59,7 @@ export interface Ends {
  * Copies every table, then reads it at the target.
  * @throws StartupError when a table does not read back as it was; the transaction must then be rolled back
  */
-export async function copyTables({ from, to, proceed }: Ends): Promise<readonly Copied[]> {
+export async function copyTables({ from, to, proceed }: CopyEnds): Promise<readonly Copied[]> {
   const copied: Copied[] = []
   for (const table of copiedTables) {
     const read = new Digest()
@@ -97,14 +97,13 @@ export function trailOf(db: Db): Pick<AuditTable, 'after'> {
   return { after: (seq, limit) => audit.after(db, seq, limit) }
 }
 
-async function* batchesOf(db: Db, table: CopiedTable): AsyncGenerator<readonly Row[], void, void> {
+async function* batchesOf(db: Db, table: CopiedTable): AsyncGenerator<readonly CopiedRow[], void, void> {
   const key = sql.join(keys[table].map(column => sql.ref(column)))
-  const limit = withBodies.includes(table) ? mostBodies : mostRows
+  const limit = withBodies.includes(table) ? maxBodies : maxRows
   let after: RawBuilder<unknown> = sql``
   for (;;) {
-    const { rows } = await sql<Row>`select * from ${sql.table(table)} ${after} order by ${key} limit ${limit}`.execute(
-      db,
-    )
+    const { rows } =
+      await sql<CopiedRow>`select * from ${sql.table(table)} ${after} order by ${key} limit ${limit}`.execute(db)
     const last = rows.at(-1)
     if (last === undefined) return
     yield rows
@@ -112,7 +111,7 @@ async function* batchesOf(db: Db, table: CopiedTable): AsyncGenerator<readonly R
   }
 }
 
-async function insertRows(db: Db, table: CopiedTable, rows: readonly Row[]): Promise<void> {
+async function insertRows(db: Db, table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
   const names = sql.join(columns.map(column => sql.ref(column)))
   const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column]))})`)
@@ -124,7 +123,7 @@ class Digest {
   readonly #hash = createHash('sha256')
   rows = 0
 
-  add(rows: readonly Row[]): void {
+  add(rows: readonly CopiedRow[]): void {
     this.rows += rows.length
     for (const row of rows) {
       const columns = Object.keys(row).sort()

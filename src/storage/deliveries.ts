@@ -2,7 +2,7 @@
 import type { EventNote } from './events.ts'
 
 /** A hook, and the events that the gateway which causes them leaves for it. */
-export interface Subscription {
+export interface WebhookSubscription {
   /** The same in each gateway that has the hook in its configuration. */
   readonly hook: string
   readonly types: readonly string[]
@@ -16,7 +16,7 @@ export interface Delivery {
 }
 
 /** Times are milliseconds since the epoch. */
-export interface Lease {
+export interface DeliveryLease {
   /** UUID of the gateway. */
   readonly owner: string
   readonly now: number
@@ -34,7 +34,7 @@ export interface Dropped {
 
 export interface DeliveryTable {
   /** Takes the hooks that nobody else has, and keeps those that the owner has. Returns them. */
-  take(hooks: readonly string[], lease: Lease): Promise<readonly string[]>
+  take(hooks: readonly string[], lease: DeliveryLease): Promise<readonly string[]>
   /** The first ones for a hook, in the order of the commits. */
   next(hook: string, limit: number): Promise<readonly Delivery[]>
   /** It was sent, or never can be. */
@@ -45,9 +45,9 @@ export interface DeliveryTable {
    * Drops those older than `before`. Of a hook that has more than `most`, it drops the oldest of the agents that have the most
    * there: an agent that has no more than its equal share of `most` loses none.
    */
-  prune(before: number, most: number): Promise<readonly Dropped[]>
+  prune(before: number, max: number): Promise<readonly Dropped[]>
 }
 
 /** The hooks that are told of an event. */
-export const hooksFor = (type: EventNote['type'], subscriptions: readonly Subscription[]): readonly string[] =>
+export const hooksFor = (type: EventNote['type'], subscriptions: readonly WebhookSubscription[]): readonly string[] =>
   subscriptions.filter(({ types }) => types.includes(type)).map(({ hook }) => hook)

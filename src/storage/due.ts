@@ -6,7 +6,7 @@ export interface Deadlines {
   readonly decided: number
   readonly delivered: number
   /** Messages of one webhook. */
-  readonly most: number
+  readonly max: number
 }
 
 /** Whether there is something to do. */

@@ -7,7 +7,7 @@ import type { EventHistory, EventNote, StoredEvent } from './events.ts'
 import type { PolicyRecord } from './policies.ts'
 
 /** What changed in a commit. */
-export type Change =
+export type StoreChange =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
   | { readonly table: 'tokens'; readonly key: 'epoch'; readonly now: string }
@@ -15,10 +15,10 @@ export type Change =
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
 
 /** Whether a write that changes this is answered when it is in force. Nobody waits until an event was told. */
-export const isAwaited = ({ table }: Pick<Change, 'table'>): boolean => table !== 'events'
+export const isAwaited = ({ table }: Pick<StoreChange, 'table'>): boolean => table !== 'events'
 
 /** Calls come in the order of the commits, also while the promise of an earlier one is open. They must not throw. */
-export interface Follower<T, All = readonly T[]> {
+export interface FeedFollower<T, All = readonly T[]> {
   /** Everything as it is now: at first, and after changes may have been missed. In force when it resolves. */
   load(all: All): Promise<unknown> | undefined
   /** `undefined` when the row was removed. In force when it resolves. */
@@ -27,7 +27,7 @@ export interface Follower<T, All = readonly T[]> {
 
 export interface Feed<T, All = readonly T[]> {
   /** Resolves once everything was loaded. Returns a function that ends it. */
-  follow(follower: Follower<T, All>): Promise<() => void>
+  follow(follower: FeedFollower<T, All>): Promise<() => void>
 }
 
 export interface Feeds {
@@ -45,19 +45,19 @@ export interface Feeds {
  * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they
  * show: those up to it are not told again.
  */
-export type ReadAll<All> = (seen: (all: All, upTo?: number) => void) => Promise<unknown>
+export type ReadAll<All> = (onAll: (all: All, upTo?: number) => void) => Promise<unknown>
 
 /** The engine's end of a feed. */
 export class Channel<T, All = readonly T[]> implements Feed<T, All> {
   /** Each with the number of the last change that it was loaded with. */
-  readonly #followers = new Map<Follower<T, All>, number>()
+  readonly #followers = new Map<FeedFollower<T, All>, number>()
   readonly #readAll: ReadAll<All>
 
   constructor(readAll: ReadAll<All>) {
     this.#readAll = readAll
   }
 
-  async follow(follower: Follower<T, All>): Promise<() => void> {
+  async follow(follower: FeedFollower<T, All>): Promise<() => void> {
     await this.#load(() => [follower])
     return () => this.#followers.delete(follower)
   }
@@ -81,7 +81,7 @@ export class Channel<T, All = readonly T[]> implements Feed<T, All> {
     return waits.length === 0 ? undefined : noted(Promise.all(waits))
   }
 
-  async #load(whom: () => readonly Follower<T, All>[]): Promise<void> {
+  async #load(whom: () => readonly FeedFollower<T, All>[]): Promise<void> {
     let loaded: Promise<unknown> | undefined
     await this.#readAll((all, upTo = -1) => {
       const followers = whom()

@@ -98,6 +98,8 @@ export type Operations<T extends TableName> = {
     : never
 }
 
+export type HitlOperations = Operations<'hitl'>
+
 type Works<K> = K extends 'write' ? Unit : Db
 
 export function isWrite({ table, method }: { readonly table: TableName; readonly method: string }): boolean {

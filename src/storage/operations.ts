@@ -35,14 +35,14 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   probe,
 }
 
-export interface Asked {
+export interface StoreOperation {
   readonly table: TableName
   readonly method: string
   readonly args: readonly unknown[]
 }
 
 /** Runs a method of the contract: a write on a unit of work, a read on a connection. */
-export function run(on: Unit | Db, { table, method, args }: Asked): Promise<unknown> {
+export function run(on: Unit | Db, { table, method, args }: StoreOperation): Promise<unknown> {
   const methodsOf: Record<TableName, object> = operations
   // Each method of each table is such a function; an unknown name gives undefined.
   const operation = (methodsOf[table] as Record<string, (...args: unknown[]) => Promise<unknown>>)[method]

@@ -5,13 +5,13 @@ import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 import type { Db } from './schema.ts'
 
 /** Sends a statement at once: statements reach the engine in the order of the calls. */
-export type Send = <R>(sql: string, parameters: readonly unknown[]) => Promise<QueryResult<R>>
+export type SendStatement = <R>(sql: string, parameters: readonly unknown[]) => Promise<QueryResult<R>>
 
 /** Of engines that need none of what Kysely does around a statement. */
-const senders = new WeakMap<Db, Send>()
+const senders = new WeakMap<Db, SendStatement>()
 
 /** From now on statements over `db` are sent by `send`. */
-export function sendBy(db: Db, send: Send): void {
+export function sendBy(db: Db, send: SendStatement): void {
   senders.set(db, send)
 }
 

@@ -11,7 +11,7 @@ import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
 export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUse, Role } from './agents.ts'
-export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, Link, Looked, Page, Paged } from './audit.ts'
+export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, ChainLink, Looked, Page, Paged } from './audit.ts'
 export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
 export type { DeliveryTable } from './deliveries.ts'
@@ -34,7 +34,7 @@ export type { SeenTools, ToolTable } from './tools.ts'
 /** Withdrawn: its agent took it back before anybody decided it. Expired: only `history` still shows it. */
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
 /** Who causes a call: people must be able to decide and to revoke while agents keep the database busy. */
-export type Caller = 'people' | 'agents'
+export type CallerKind = 'people' | 'agents'
 /** State of the replay of an approved request. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
@@ -107,11 +107,11 @@ export interface HitlPast
     Pick<HitlState, 'status' | 'replay' | 'attempt' | 'decidedBy' | 'decidedAt' | 'comment' | 'responseStatus'> {}
 
 /** Place in the history. */
-export type PastPlace = { readonly decidedAt: number; readonly id: string }
+export type PastCursor = { readonly decidedAt: number; readonly id: string }
 
 /** `before`: only items before this place. */
-export interface HitlPastPlace extends Page {
-  readonly before?: PastPlace | undefined
+export interface HitlPastQuery extends Page {
+  readonly before?: PastCursor | undefined
 }
 
 export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'rule'> {
@@ -190,13 +190,13 @@ export interface HitlTable {
   /** The holder of an idempotency key of an agent: a held request, or the use of a grant. */
   keyHolder(agentId: string, key: string, now: number): Promise<KeyHolder | undefined>
   /** Undefined when unknown, or pending and past its expiry at `now`. Without `of`: a call of people. */
-  get(id: string, now: number, of?: Caller): Promise<HitlItem | undefined>
+  get(id: string, now: number, of?: CallerKind): Promise<HitlItem | undefined>
   /** The same item without its full view. */
-  brief(id: string, now: number, of?: Caller): Promise<HitlBrief | undefined>
+  brief(id: string, now: number, of?: CallerKind): Promise<HitlBrief | undefined>
   /** Pending and unexpired, oldest first (createdAt, id). */
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   /** Items that no longer wait, until they are pruned; latest decided first (decidedAt, id). */
-  history(page: HitlPastPlace, filter?: HitlPastFilter): Promise<Looked<HitlPast, PastPlace>>
+  history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<HitlPast, PastCursor>>
   /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
   /** How many are pending and unexpired. */

@@ -13,9 +13,9 @@ export interface SeenTools {
 
 /** Of one agent. */
 export interface ToolLimits {
-  readonly mostServers: number
+  readonly maxServers: number
   /** Of digests as JSON. */
-  readonly mostBytes: number
+  readonly maxBytes: number
 }
 
 export interface ToolTable {

@@ -3,21 +3,21 @@
  * only noted: the engine writes them last, in the same transaction, because all gateways share them.
  */
 import type { AuditEntry } from './audit.ts'
-import type { Subscription } from './deliveries.ts'
+import type { WebhookSubscription } from './deliveries.ts'
 import type { EventNote } from './events.ts'
-import type { Change } from './feed.ts'
+import type { StoreChange } from './feed.ts'
 import type { Db } from './schema.ts'
 import type { HitlLimits } from './store.ts'
 
 /** What one agent, or all of them, have in the queue. */
-export interface Tally {
+export interface HeldTotals {
   /** Requests that are pending. */
   readonly waiting: number
   /** Stored of requests, decided ones too. */
   readonly bytes: number
 }
 
-export interface Room extends Omit<HitlLimits, 'joinsSince'> {
+export interface SpaceRequest extends Omit<HitlLimits, 'joinsSince'> {
   readonly agentId: string
   /** What has expired by then takes no room. */
   readonly now: number
@@ -30,21 +30,21 @@ export interface Unit {
   /** Adds an entry to the audit trail. */
   audit(entry: AuditEntry): void
   /** Tells the followers of the feed. */
-  change(change: Change): void
+  change(change: StoreChange): void
   /** Tells reviewers, webhooks and calls that wait. */
   event(event: EventNote): void
   /**
    * More (or fewer) requests of the agent are pending. Bytes are those of a new one: later changes of `hitl.bytes` count by
    * themselves.
    */
-  count(agentId: string, change: Partial<Tally>): void
+  count(agentId: string, change: Partial<HeldTotals>): void
   /** What was counted so far in this transaction: of one agent, or of all. */
-  counted(agentId?: string): Tally
+  counted(agentId?: string): HeldTotals
   /**
    * The counts must not exceed these limits, else nothing is done and the result is the `Full` of the first of them. For
    * engines where others write meanwhile: a check in the operation itself, which saves the work, is not certain there.
    */
-  room(room: Room): void
+  requireSpace(requireSpace: SpaceRequest): void
   /** Waits for other operations with one of these keys. First of all: nothing that was read before may be relied on. */
   alone(...keys: readonly string[]): Promise<void> | undefined
   /** From here on what others do at the same time may make it fail: operations that share its transaction must not. */
@@ -58,9 +58,9 @@ export interface Unit {
   send(statement: Promise<unknown>): void
 }
 
-const nothing: Tally = { waiting: 0, bytes: 0 }
+const nothing: HeldTotals = { waiting: 0, bytes: 0 }
 
-export function sumOf(tallies: readonly Tally[]): Tally {
+export function sumOf(tallies: readonly HeldTotals[]): HeldTotals {
   let [waiting, bytes] = [0, 0]
   for (const tally of tallies) {
     waiting += tally.waiting
@@ -70,22 +70,22 @@ export function sumOf(tallies: readonly Tally[]): Tally {
 }
 
 /** A unit of work that remembers what was noted. No other operation runs meanwhile. */
-export class Notes implements Unit {
+export class WriteNotes implements Unit {
   readonly db: Db
   /** Hooks for which events are left in the store. */
-  readonly subscriptions: readonly Subscription[]
+  readonly subscriptions: readonly WebhookSubscription[]
   readonly gateway: string
   readonly entries: AuditEntry[] = []
-  readonly changes: Change[] = []
+  readonly changes: StoreChange[] = []
   /** By agent. */
-  readonly counts = new Map<string, Tally>()
+  readonly counts = new Map<string, HeldTotals>()
 
   /** Statements that were sent, and not waited for. */
   readonly sent: Promise<unknown>[] = []
 
-  limits: Room | undefined
+  limits: SpaceRequest | undefined
 
-  constructor(db: Db, subscriptions: readonly Subscription[] = [], gateway = 'alone') {
+  constructor(db: Db, subscriptions: readonly WebhookSubscription[] = [], gateway = 'alone') {
     this.db = db
     this.subscriptions = subscriptions
     this.gateway = gateway
@@ -95,7 +95,7 @@ export class Notes implements Unit {
     this.entries.push(entry)
   }
 
-  change(change: Change): void {
+  change(change: StoreChange): void {
     this.changes.push(change)
   }
 
@@ -103,20 +103,20 @@ export class Notes implements Unit {
     this.changes.push({ table: 'events', key: event.hitlId ?? event.data.agentId, now: event })
   }
 
-  count(agentId: string, change: Partial<Tally>): void {
+  count(agentId: string, change: Partial<HeldTotals>): void {
     this.counts.set(agentId, sumOf([this.countedHere(agentId), { ...nothing, ...change }]))
   }
 
-  counted(agentId?: string): Tally {
+  counted(agentId?: string): HeldTotals {
     return this.countedHere(agentId)
   }
 
-  countedHere(agentId?: string): Tally {
+  countedHere(agentId?: string): HeldTotals {
     return agentId === undefined ? sumOf([...this.counts.values()]) : (this.counts.get(agentId) ?? nothing)
   }
 
-  room(room: Room): void {
-    this.limits = room
+  requireSpace(requireSpace: SpaceRequest): void {
+    this.limits = requireSpace
   }
 
   alone(..._keys: readonly string[]): Promise<void> | undefined {

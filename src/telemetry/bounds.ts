@@ -2,7 +2,7 @@ import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { type BoundName, bounds } from './layout.ts'
 import type { Metrics } from './metrics.ts'
-import { createQuiet } from './quiet.ts'
+import { createOncePerMinute } from './once-per-minute.ts'
 
 export interface BoundsParts {
   readonly clock: Clock
@@ -23,7 +23,7 @@ export interface Bounds {
 }
 
 export function createBounds({ clock, log, metrics }: BoundsParts): Bounds {
-  const isFirst = createQuiet(clock)
+  const isFirst = createOncePerMinute(clock)
   return {
     reached(bound, agentId, requestId, clientIp) {
       metrics?.count(bounds, bound)

@@ -5,7 +5,7 @@ import type { Totals } from './metrics.ts'
 export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** A number that is read for each scrape rather than counted. */
-export interface Reading {
+export interface MetricSample {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
@@ -15,7 +15,7 @@ export interface Reading {
 }
 
 /** All metrics as text, one block for each name (Prometheus exposition formats, text 0.0.4). */
-export function exposition(totals: Totals, readings: readonly Reading[]): string {
+export function exposition(totals: Totals, readings: readonly MetricSample[]): string {
   const blocks = [
     ...families.map(family => familyText(family, totals)),
     ...histograms.map(histogram => histogramText(histogram, totals)),
@@ -44,7 +44,7 @@ function histogramText(histogram: Histogram, totals: Totals): string {
   return `${head({ ...histogram, type: 'histogram' })}${buckets.join('')}${line(`${name}_sum`, {}, sum)}${line(`${name}_count`, {}, count)}`
 }
 
-const readingText = (reading: Reading): string =>
+const readingText = (reading: MetricSample): string =>
   head(reading) + line(reading.name, reading.labels ?? {}, reading.value)
 
 function head({ name, help, type }: { readonly name: string; readonly help: string; readonly type: string }): string {

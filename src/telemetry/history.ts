@@ -23,7 +23,7 @@ export interface Plots {
   readonly stepSeconds: number
   /** End of the newest step, wall clock milliseconds. */
   readonly until: number
-  readonly requests: Readonly<Record<Outcome, Series>>
+  readonly requests: Readonly<Record<TrafficOutcome, Series>>
   readonly decisions: Readonly<Record<string, Series>>
   /** From the head of a request to the last byte of its answer, milliseconds. */
   readonly whole: Percentiles
@@ -38,25 +38,25 @@ interface Percentiles {
 }
 
 export const ranges = { hour: { stepMs: 10_000, steps: 360 }, day: { stepMs: 300_000, steps: 288 } } as const
-export type Range = keyof typeof ranges
+export type TimeRange = keyof typeof ranges
 
-export interface History {
+export interface MetricsHistory {
   /** Call about every second; takes a step when one is over. */
   sample(now: number, totals: () => Totals, gauges: Gauges): void
-  plots(range: Range): Plots
+  plots(range: TimeRange): Plots
 }
 
 const outcomes = ['forwarded', 'held', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
-type Outcome = (typeof outcomes)[number]
+type TrafficOutcome = (typeof outcomes)[number]
 const gaugeNames = ['held', 'oldestSeconds', 'circuitsOpen', 'inFlight'] as const
 
 /** Outcomes of requests as people group them. */
-const groups: Readonly<Record<string, Outcome>> = {
+const groups: Readonly<Record<string, TrafficOutcome>> = {
   ...{ forwarded: 'forwarded', answered: 'forwarded', suspended: 'held', aborted: 'aborted', broken: 'failed' },
   ...Object.fromEntries(Object.entries(refusalKinds).map(([code, { status }]) => [code, groupOf(code, status)])),
 }
 
-function groupOf(code: string, status: number): Outcome {
+function groupOf(code: string, status: number): TrafficOutcome {
   if (['policy_denied', 'policy_error', 'egress_denied', 'hitl_denied'].includes(code)) return 'denied'
   if (status === 429) return 'limited'
   return status >= 500 ? 'failed' : 'refused'
@@ -70,15 +70,15 @@ interface Counts {
   readonly gateway: readonly number[]
 }
 
-interface Step {
-  readonly requests: Readonly<Record<Outcome, number>>
+interface HistoryStep {
+  readonly requests: Readonly<Record<TrafficOutcome, number>>
   readonly decisions: Readonly<Record<string, number>>
   readonly whole: readonly [p50: number | null, p99: number | null]
   readonly gateway: readonly [p50: number | null, p99: number | null]
   readonly gauges: Gauges
 }
 
-export function createHistory(): History {
+export function createHistory(): MetricsHistory {
   const rings = { hour: new Ring(ranges.hour), day: new Ring(ranges.day) }
   return {
     sample(now, totals, gauges) {
@@ -95,8 +95,8 @@ export function createHistory(): History {
 
 class Ring {
   readonly #stepMs: number
-  readonly #most: number
-  readonly #steps: Step[] = []
+  readonly #max: number
+  readonly #steps: HistoryStep[] = []
   /** Counts at the end of the newest step. */
   #counts: Counts | undefined
   #until = 0
@@ -105,7 +105,7 @@ class Ring {
 
   constructor({ stepMs, steps }: { readonly stepMs: number; readonly steps: number }) {
     this.#stepMs = stepMs
-    this.#most = steps
+    this.#max = steps
   }
 
   sample(now: number, counts: () => Counts, gauges: Gauges): void {
@@ -122,15 +122,15 @@ class Ring {
   }
 
   /** @param over number of steps that are over; more than one after the process stood still */
-  #add(step: Step, over: number): void {
-    for (let missed = Math.min(over, this.#most) - 1; missed > 0; missed--) this.#steps.push(quiet)
+  #add(step: HistoryStep, over: number): void {
+    for (let missed = Math.min(over, this.#max) - 1; missed > 0; missed--) this.#steps.push(emptyStep)
     this.#steps.push(step)
-    this.#steps.splice(0, this.#steps.length - this.#most)
+    this.#steps.splice(0, this.#steps.length - this.#max)
   }
 
   plots(): Plots {
-    const series = (read: (step: Step) => number | null): Series => this.#steps.map(read)
-    const all = <N extends string>(names: readonly N[], read: (step: Step, name: N) => number) =>
+    const series = (read: (step: HistoryStep) => number | null): Series => this.#steps.map(read)
+    const all = <N extends string>(names: readonly N[], read: (step: HistoryStep, name: N) => number) =>
       // The names are those of N.
       Object.fromEntries(names.map(name => [name, series(step => read(step, name))])) as Record<N, Series>
     const percentiles = (of: 'whole' | 'gateway') => ({
@@ -150,8 +150,8 @@ class Ring {
 }
 
 // The names are those of Outcome.
-const none = Object.fromEntries(outcomes.map(outcome => [outcome, 0])) as Record<Outcome, number>
-const quiet: Step = {
+const none = Object.fromEntries(outcomes.map(outcome => [outcome, 0])) as Record<TrafficOutcome, number>
+const emptyStep: HistoryStep = {
   requests: none,
   decisions: {},
   whole: [null, null],
@@ -179,7 +179,7 @@ const countsOf = (totals: Totals): Counts => ({
 
 const mapOf = (totals: Totals, family: Family) => new Map(totals.of(family))
 
-function stepOf(before: Counts, after: Counts, gauges: Gauges): Step {
+function stepOf(before: Counts, after: Counts, gauges: Gauges): HistoryStep {
   const grouped = { ...none }
   for (const [outcome, total] of after.requests) {
     grouped[groups[outcome] ?? 'refused'] += total - (before.requests.get(outcome) ?? 0)
@@ -195,7 +195,11 @@ function stepOf(before: Counts, after: Counts, gauges: Gauges): Step {
   }
 }
 
-function percentilesOf({ bounds }: Histogram, before: readonly number[], after: readonly number[]): Step['whole'] {
+function percentilesOf(
+  { bounds }: Histogram,
+  before: readonly number[],
+  after: readonly number[],
+): HistoryStep['whole'] {
   const counts = after.map((count, bucket) => count - (before[bucket] ?? 0))
   return [percentile(bounds, counts, 0.5), percentile(bounds, counts, 0.99)]
 }

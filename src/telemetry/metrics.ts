@@ -64,9 +64,9 @@ export function readTotals(memory: SharedArrayBuffer): Totals {
   const threads = memory.byteLength / (blockLength * Float64Array.BYTES_PER_ELEMENT)
   const blocks = Array.from({ length: threads }, (_, thread) => blockOf(memory, thread))
   const sum = (cell: number) => blocks.reduce((total, block) => total + block[cell]!, 0)
-  const most = (cell: number) => Math.max(...blocks.map(block => block[cell]!))
+  const max = (cell: number) => Math.max(...blocks.map(block => block[cell]!))
   return {
-    of: ({ cells, merge }) => [...cells].map(([value, cell]) => [value, merge === 'sum' ? sum(cell) : most(cell)]),
+    of: ({ cells, merge }) => [...cells].map(([value, cell]) => [value, merge === 'sum' ? sum(cell) : max(cell)]),
     ofHistogram: ({ bounds, first }) => ({
       counts: Array.from({ length: bounds.length + 1 }, (_, bucket) => sum(first + bucket)),
       sum: sum(first + bounds.length + 1),

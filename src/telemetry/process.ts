@@ -1,13 +1,13 @@
 import type { Clock } from '../runtime/clock.ts'
-import type { Reading } from './exposition.ts'
+import type { MetricSample } from './exposition.ts'
 
 /** Resources that the process uses, under the names that dashboards expect. */
-export function createProcessReadings({ now }: Clock): () => readonly Reading[] {
+export function createProcessReadings({ now }: Clock): () => readonly MetricSample[] {
   const startedAt = now() / 1_000 - process.uptime()
   return () => {
     const { user, system } = process.cpuUsage()
     const { rss, heapUsed, external } = process.memoryUsage()
-    const gauge = (name: string, help: string, value: number): Reading => ({ name, help, type: 'gauge', value })
+    const gauge = (name: string, help: string, value: number): MetricSample => ({ name, help, type: 'gauge', value })
     return [
       {
         name: 'process_cpu_seconds_total',

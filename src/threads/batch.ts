@@ -9,15 +9,15 @@ export interface Batch<T> {
 const usualMs = 50
 
 /** @param everyMs longest wait of a message */
-export function createBatch<T>(tell: (items: readonly T[]) => void, everyMs = usualMs): Batch<T> {
+export function createBatch<T>(send: (items: readonly T[]) => void, everyMs = usualMs): Batch<T> {
   let items: T[] = []
   let timer: NodeJS.Timeout | undefined
   const flush = (): void => {
     clearTimeout(timer)
     timer = undefined
-    const told = items
+    const batch = items
     items = []
-    if (told.length > 0) tell(told)
+    if (batch.length > 0) send(batch)
   }
   return {
     add(item) {
@@ -32,11 +32,11 @@ export function createBatch<T>(tell: (items: readonly T[]) => void, everyMs = us
 export type Counted<T> = readonly [item: T, times: number]
 
 /** A batch of things of which many are equal: those with the same key are sent once, with their number. */
-export function createTally<T>(keyOf: (item: T) => string, tell: (items: readonly Counted<T>[]) => void): Batch<T> {
+export function createTally<T>(keyOf: (item: T) => string, send: (items: readonly Counted<T>[]) => void): Batch<T> {
   const known = new Map<string, [T, number]>()
   const batch = createBatch<Counted<T>>(items => {
     known.clear()
-    tell(items)
+    send(items)
   })
   return {
     add(item) {

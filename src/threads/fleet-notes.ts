@@ -1,19 +1,19 @@
 /** Notes that wait to be shown to other gateways, put together: the same thing of one agent is one note with a number. */
 import type { Counted } from './batch.ts'
-import type { Note, Notes, SentNote } from './notes.ts'
+import type { Note, NoteBatch, SentNote } from './notes.ts'
 
 /** Notes of one kind and agent that name what the agent can make up, such as hosts. More of them are not told. */
-const mostOfAgent = 100
+const maxOfAgent = 100
 /** The same of all agents together. */
-const most = 10_000
+const max = 10_000
 
 export class FleetNotes {
   readonly #waiting = new Map<string, Counted<Note>>()
   /** Of each kind, and of each kind and agent: what is refused to an agent must not hide where it sends. */
   readonly #named = new Map<string, number>()
 
-  add(notes: Notes): void {
-    for (const note of notes) if (isTold(note)) this.#put(note)
+  add(notes: NoteBatch): void {
+    for (const note of notes) if (isShared(note)) this.#put(note)
   }
 
   /** All notes so far; undefined when there is none. */
@@ -29,24 +29,24 @@ export class FleetNotes {
     const key = keyOf(note)
     const known = this.#waiting.get(key)
     if (known !== undefined) this.#waiting.set(key, together(known, counted))
-    else if (this.#hasRoom(note)) this.#waiting.set(key, counted)
+    else if (this.#hasCapacity(note)) this.#waiting.set(key, counted)
     else if (note[0] === 'sent' && note[4] > 0) this.#put([toOthers(note), counted[1]])
   }
 
-  #hasRoom(note: Note): boolean {
+  #hasCapacity(note: Note): boolean {
     const agentId = namedBy(note)
     if (agentId === undefined) return true
     const [kind] = note
     const ofAgent = `${kind} ${agentId}`
     const [named, ofAll] = [this.#named.get(ofAgent) ?? 0, this.#named.get(kind) ?? 0]
-    if (named >= mostOfAgent || ofAll >= most) return false
+    if (named >= maxOfAgent || ofAll >= max) return false
     this.#named.set(ofAgent, named + 1).set(kind, ofAll + 1)
     return true
   }
 }
 
 /** Verdicts and changed tools are events, which every gateway hears. */
-const isTold = ([[kind]]: Counted<Note>): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
+const isShared = ([[kind]]: Counted<Note>): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
 
 function keyOf(note: Note): string {
   switch (note[0]) {

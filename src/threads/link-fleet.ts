@@ -1,20 +1,20 @@
 import type { Board } from '../storage/postgres/board.ts'
 import { FleetNotes } from './fleet-notes.ts'
-import type { Link, Notes } from './notes.ts'
+import type { NoteBatch, NoteLink } from './notes.ts'
 
 /** Time between two looks at the board, milliseconds. */
 const everyMs = 2_000
 
 /** Carries notes to the other gateways on the same database. What cannot be told when it is due is lost. */
-export function linkFleet(board: Board): Link {
+export function linkFleet(board: Board): NoteLink {
   const waiting = new FleetNotes()
-  let take: (notes: Notes) => void = () => {}
+  let take: (notes: NoteBatch) => void = () => {}
   let isBusy = false
 
   async function exchange(): Promise<void> {
     const notes = waiting.take()
     // Gateways of this fleet alone post to the board, and notes alone.
-    for (const text of await board.exchange(notes && JSON.stringify(notes))) take(JSON.parse(text) as Notes)
+    for (const text of await board.exchange(notes && JSON.stringify(notes))) take(JSON.parse(text) as NoteBatch)
   }
 
   function look(): void {

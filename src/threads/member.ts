@@ -19,7 +19,7 @@ export interface MemberParts {
 }
 
 /** One thread beside the main one. */
-export class Member {
+export class PoolThread {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */
   listens = false
@@ -45,11 +45,11 @@ export class Member {
       return this.#silent
     }
     this.#isAsked = true
-    const heard = () => {
+    const onPong = () => {
       this.#isAsked = false
       this.#silent = 0
     }
-    this.link.call('ping', []).then(heard, () => {})
+    this.link.call('ping', []).then(onPong, () => {})
     return 0
   }
 

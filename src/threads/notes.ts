@@ -1,10 +1,10 @@
 /** Records of exchanges that have ended, as threads and gateways tell them each other. */
 
 import type { ActivityKind } from '../limits/activity.ts'
+import type { ActivityDelta } from '../limits/activity-delta.ts'
 import type { Incident } from '../limits/incidents.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { RuleCount } from '../limits/rule-tally.ts'
-import type { Untold } from '../limits/untold.ts'
 import type { Counted } from './batch.ts'
 
 export type SentNote = readonly [kind: 'sent', agentId: string, at: number, host: string, bytes: number]
@@ -17,14 +17,14 @@ export type Note =
   | readonly [kind: 'hit', policy: string, rule: string | null, count: number]
   | readonly [kind: 'shadow', policy: string, rule: string | null, would: string | null]
 
-export type Notes = readonly Counted<Note>[]
+export type NoteBatch = readonly Counted<Note>[]
 
 /** Carries notes to others that count the same. */
-export interface Link {
+export interface NoteLink {
   /** Notes that were made here, or came by another link. */
-  send(notes: Notes): void
+  send(notes: NoteBatch): void
   /** Calls `take` with the notes of the others. */
-  receive(take: (notes: Notes) => void): void
+  receive(take: (notes: NoteBatch) => void): void
   close(): void
 }
 
@@ -40,10 +40,10 @@ export const hitNote = ({ policy, rule, count }: RuleCount): Counted<Note> => [[
 const kinds: readonly ActivityKind[] = ['request', 'denied', 'held', 'humanDenied', 'toolChanged']
 
 /** What an agent did counts as done at the same time; bodies to one host, as so many of the mean length. */
-export function notesOf(untold: Untold): Notes {
-  const { agentId, at } = untold
-  const notes: Counted<Note>[] = kinds.map(kind => [[kind, agentId, at], untold[kind]])
-  for (const [host, { times, bytes }] of untold.sent) {
+export function notesOf(delta: ActivityDelta): NoteBatch {
+  const { agentId, at } = delta
+  const notes: Counted<Note>[] = kinds.map(kind => [[kind, agentId, at], delta[kind]])
+  for (const [host, { times, bytes }] of delta.sent) {
     const mean = Math.floor(bytes / Math.max(1, times))
     // Some are a byte longer: the sum is exact.
     const longer = bytes - mean * times
@@ -57,9 +57,9 @@ export function notesOf(untold: Untold): Notes {
 
 /** Counts a note that was made elsewhere. A gateway of a later version may tell of what is not known here. */
 export function count({ activity, hits, shadows, incidents }: RecentActivity, [note, times]: Counted<Note>): void {
-  if (note[0] === 'sent') activity.hear(note[1], { host: note[3], bytes: note[4] }, note[2], times)
+  if (note[0] === 'sent') activity.add(note[1], { host: note[3], bytes: note[4] }, note[2], times)
   else if (note[0] === 'incident') incidents.note(note[1])
-  else if (note[0] === 'hit') hits.hear({ policy: note[1], rule: note[2], would: null, count: note[3] * times })
-  else if (note[0] === 'shadow') shadows.hear({ policy: note[1], rule: note[2], would: note[3], count: times })
-  else if (kinds.includes(note[0])) activity.hear(note[1], note[0], note[2], times)
+  else if (note[0] === 'hit') hits.add({ policy: note[1], rule: note[2], would: null, count: note[3] * times })
+  else if (note[0] === 'shadow') shadows.add({ policy: note[1], rule: note[2], would: note[3], count: times })
+  else if (kinds.includes(note[0])) activity.add(note[1], note[0], note[2], times)
 }

@@ -4,7 +4,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 import { type Methods, openLink } from '../runtime/link.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { Member } from './member.ts'
+import { PoolThread } from './member.ts'
 import { type ControlCalls, errorOf, type ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
@@ -37,7 +37,7 @@ export interface OpenPorts {
 }
 
 /** The threads beside the main one. When a call with a change resolves, the change is in force in all of them. */
-export interface Pool {
+export interface ThreadPool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
   changeTokens(epoch: string | undefined): Promise<void>
@@ -65,8 +65,8 @@ export interface Pool {
 /** Interval of the checks whether each thread responds, milliseconds. */
 const askMs = 1_000
 /** Unanswered checks after which a thread is ended; a thread that starts has code to load. */
-const mostSilent = 5
-const mostSilentAtStart = 60
+const maxSilent = 5
+const maxSilentAtStart = 60
 /** A thread that has not applied a change in this time is ended: what was revoked must not go on there. */
 const deafMs = 5_000
 /** How long a thread may take beyond the limit to stop, milliseconds. */
@@ -74,17 +74,17 @@ const drainGraceMs = 500
 /** Pause before a thread that died at once is started again, milliseconds. */
 const restartMs = 1_000
 
-export function createPool(options: PoolOptions): Pool {
-  return new ThreadPool(options)
+export function createPool(options: PoolOptions): ThreadPool {
+  return new RunningPool(options)
 }
 
-class ThreadPool implements Pool {
+class RunningPool implements ThreadPool {
   readonly #options: PoolOptions
-  readonly #members = new Map<number, Member>()
+  readonly #members = new Map<number, PoolThread>()
   #ports: OpenPorts = { all: [], shared: [] }
   #peers: readonly string[] = []
   /** Policies that the threads have, or will have once they have done what they were told. */
-  #told: PolicyList = []
+  #sentPolicies: PolicyList = []
   #closing = false
   readonly #watch: NodeJS.Timeout
   replaced = 0
@@ -96,31 +96,31 @@ class ThreadPool implements Pool {
   }
 
   async changeAgent(id: string, agent: AgentRecord | undefined): Promise<void> {
-    await this.#tell(({ link }) => link.call('changeAgent', [id, agent]))
+    await this.#callAll(({ link }) => link.call('changeAgent', [id, agent]))
   }
 
   async changeTokens(epoch: string | undefined): Promise<void> {
-    await this.#tell(({ link }) => link.call('changeTokens', [epoch]))
+    await this.#callAll(({ link }) => link.call('changeTokens', [epoch]))
   }
 
   async changePeers(urls: readonly string[]): Promise<void> {
     this.#peers = urls
-    await this.#tell(({ link }) => link.call('setPeers', [urls]))
+    await this.#callAll(({ link }) => link.call('setPeers', [urls]))
   }
 
   async forgetGrant(id: string | undefined): Promise<void> {
-    await this.#tell(({ link }) => link.call('forgetGrant', [id]))
+    await this.#callAll(({ link }) => link.call('forgetGrant', [id]))
   }
 
   async changePolicies(list: PolicyList): Promise<void> {
-    const change = changeBetween(this.#told, list)
-    this.#told = list
-    await this.#tell(({ link }) => link.call('changePolicies', [change]))
+    const change = changeBetween(this.#sentPolicies, list)
+    this.#sentPolicies = list
+    await this.#callAll(({ link }) => link.call('changePolicies', [change]))
   }
 
   async listen(ports: OpenPorts): Promise<void> {
     this.#ports = ports
-    this.#told = this.#options.policies()
+    this.#sentPolicies = this.#options.policies()
     const numbers = Array.from({ length: this.#options.count }, (_, index) => index + 1)
     await Promise.all(numbers.map(thread => this.#start(thread)))
   }
@@ -157,7 +157,7 @@ class ThreadPool implements Pool {
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()
     const onEnd = () => this.#ended(thread, member, clock.steady() - started)
-    const member: Member = new Member({
+    const member: PoolThread = new PoolThread({
       thread,
       worker,
       link: openLink(worker, methods, { errorOf }),
@@ -174,17 +174,17 @@ class ThreadPool implements Pool {
     }
   }
 
-  async #open(member: Member): Promise<void> {
+  async #open(member: PoolThread): Promise<void> {
     const { link } = member
     await link.call('setListeners', [this.#ports.all])
     await link.call('setPeers', [this.#peers])
     member.listens = true
     // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
-    await link.call('changePolicies', [changeBetween([], this.#told)])
+    await link.call('changePolicies', [changeBetween([], this.#sentPolicies)])
     if (!this.#closing) await link.call('listen', [this.#ports.shared])
   }
 
-  #ended(thread: number, member: Member, livedMs: number): void {
+  #ended(thread: number, member: PoolThread, livedMs: number): void {
     this.#members.delete(thread)
     if (member.stuck) this.stuck += 1
     this.#options.forget(thread)
@@ -201,18 +201,18 @@ class ThreadPool implements Pool {
   /** Ends the threads that no longer answer. */
   #askAll(): void {
     for (const [thread, member] of this.#members) {
-      if (member.ask() < (member.listens ? mostSilent : mostSilentAtStart)) continue
+      if (member.ask() < (member.listens ? maxSilent : maxSilentAtStart)) continue
       this.#options.log.error({}, `thread ${thread} does not answer and is ended`)
       void member.end()
     }
   }
 
   /** Resolves when each thread has done it, or is gone. */
-  async #tell(ask: (member: Member) => Promise<unknown>): Promise<void> {
+  async #callAll(ask: (member: PoolThread) => Promise<unknown>): Promise<void> {
     await Promise.all([...this.#members.values()].map(member => this.#ask(member, ask)))
   }
 
-  async #ask(member: Member, ask: (member: Member) => Promise<unknown>): Promise<void> {
+  async #ask(member: PoolThread, ask: (member: PoolThread) => Promise<unknown>): Promise<void> {
     // A thread that cannot apply a change would go on with outdated rules.
     const done = ask(member).catch(() => member.end())
     // A thread applies all earlier changes before it accepts connections.
@@ -221,7 +221,7 @@ class ThreadPool implements Pool {
 }
 
 /** Requests that were cut off. */
-function drainOne(member: Member, limitMs: number): Promise<number> {
+function drainOne(member: PoolThread, limitMs: number): Promise<number> {
   const drained = member.link.call('drain', [limitMs]).catch(() => 0)
   return inTime(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
 }

@@ -2,17 +2,17 @@ import { Duplex } from 'node:stream'
 import type { MessagePort } from 'node:worker_threads'
 
 /** `more`: the last bytes were taken, the next may come. `end`: there are no more. */
-type Message = Uint8Array<ArrayBuffer> | 'more' | 'end'
+type PortMessage = Uint8Array<ArrayBuffer> | 'more' | 'end'
 
 /** Addresses of the connection of a client: its own, and the one that it has reached. */
-export interface Ends {
+export interface SocketEnds {
   readonly remoteAddress?: string | undefined
   readonly localAddress?: string | undefined
   readonly localPort?: number | undefined
 }
 
 /** A connection between two threads, with back-pressure: for node:http it is a socket like any other. */
-export class PortStream extends Duplex implements Ends {
+export class PortStream extends Duplex implements SocketEnds {
   readonly remoteAddress: string | undefined
   readonly localAddress: string | undefined
   readonly localPort: number | undefined
@@ -23,13 +23,13 @@ export class PortStream extends Duplex implements Ends {
   #owesMore = false
 
   /** @param ends of the client it was opened for */
-  constructor(port: MessagePort, ends: Ends = {}) {
+  constructor(port: MessagePort, ends: SocketEnds = {}) {
     super({ allowHalfOpen: true })
     this.#port = port
     this.remoteAddress = ends.remoteAddress
     this.localAddress = ends.localAddress
     this.localPort = ends.localPort
-    port.on('message', (message: Message) => this.#receive(message))
+    port.on('message', (message: PortMessage) => this.#receive(message))
     port.on('close', () => this.destroy())
   }
 
@@ -64,7 +64,7 @@ export class PortStream extends Duplex implements Ends {
     done(error)
   }
 
-  #receive(message: Message): void {
+  #receive(message: PortMessage): void {
     if (message === 'end') this.push(null)
     else if (message === 'more') {
       const written = this.#written

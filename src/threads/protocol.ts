@@ -15,7 +15,7 @@ import type { LogFields, LogLevel } from '../log/log.ts'
 import { type Failure, threadError } from '../runtime/link.ts'
 import { type AgentRecord, type KeyUse, StoreError, type TakenKey } from '../storage/store.ts'
 import type { Counted } from './batch.ts'
-import type { Ends } from './port-stream.ts'
+import type { SocketEnds } from './port-stream.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** Data that a thread starts with. */
@@ -78,7 +78,7 @@ export interface ControlCalls {
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   noteTools(list: ToolList): Promise<void>
   /** A connection for calls of the gateway itself, with the ends of that of the client. */
-  connect(port: MessagePort, ends: Ends): Promise<void>
+  connect(port: MessagePort, ends: SocketEnds): Promise<void>
   lookup(name: string): Promise<readonly string[]>
   log(lines: readonly LogLine[]): Promise<void>
   keyUses(uses: readonly KeyUse[]): Promise<void>

@@ -3,7 +3,7 @@ import { trustScore } from '../agents/agent.ts'
 import type { Registry } from '../agents/registry.ts'
 import { createSnapshot } from '../agents/snapshot.ts'
 import type { TrustCause } from '../agents/trust.ts'
-import { createLine } from '../policies/book.ts'
+import { createSerialQueue } from '../policies/book.ts'
 import { prepare } from '../policies/entry.ts'
 import type { CompiledBook } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
@@ -51,7 +51,7 @@ export interface PolicyReplica extends CompiledBook {
 export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
   let list: readonly { readonly compiled: CompiledPolicy }[] = []
-  const inTurn = createLine()
+  const inTurn = createSerialQueue()
 
   async function change({ put, removed }: PolicyChange): Promise<void> {
     const next = new Map(byName)

@@ -1,13 +1,13 @@
 import { BroadcastChannel } from 'node:worker_threads'
+import { ActivityDelta } from '../limits/activity-delta.ts'
 import type { Incident } from '../limits/incidents.ts'
 import { createRecentActivity, type RecentActivity } from '../limits/recent-activity.ts'
-import { Untold } from '../limits/untold.ts'
 import type { Board } from '../storage/postgres/board.ts'
 import { createBatch } from './batch.ts'
 import { linkFleet } from './link-fleet.ts'
-import { count, hitNote, incidentNote, type Link, type Notes, notesOf, shadowNote } from './notes.ts'
+import { count, hitNote, incidentNote, type NoteBatch, type NoteLink, notesOf, shadowNote } from './notes.ts'
 
-interface Shared {
+interface SharingParts {
   readonly threads: number
   readonly channelName: string
   /** Absent when no other gateway can be on the storage. */
@@ -23,16 +23,16 @@ const fleetMs = 250
  *
  * @param everyMs longest wait of a note, when it is not that of threads
  */
-export function shareActivity(links: readonly Link[], everyMs?: number): RecentActivity {
+export function shareActivity(links: readonly NoteLink[], everyMs?: number): RecentActivity {
   let isClosed = false
-  const batch = createBatch<Untold | Incident>(items => {
-    const notes = items.flatMap(item => (item instanceof Untold ? told(item) : [incidentNote(item)]))
+  const batch = createBatch<ActivityDelta | Incident>(items => {
+    const notes = items.flatMap(item => (item instanceof ActivityDelta ? notesOfDelta(item) : [incidentNote(item)]))
     // Rules are counted for requests alone, and go with the notes of those.
-    const all = [...notes, ...recent.hits.untold().map(hitNote), ...recent.shadows.untold().map(shadowNote)]
+    const all = [...notes, ...recent.hits.unsent().map(hitNote), ...recent.shadows.unsent().map(shadowNote)]
     // The store is closed last: its events are noted until then.
     if (!isClosed) for (const link of links) link.send(all)
   }, everyMs)
-  const recent = createRecentActivity(untold => batch.add(untold))
+  const recent = createRecentActivity(delta => batch.add(delta))
   for (const link of links) {
     link.receive(notes => {
       for (const note of notes) count(recent, note)
@@ -59,13 +59,13 @@ export function shareActivity(links: readonly Link[], everyMs?: number): RecentA
   }
 }
 
-function told(untold: Untold): Notes {
-  untold.end()
-  return notesOf(untold)
+function notesOfDelta(delta: ActivityDelta): NoteBatch {
+  delta.end()
+  return notesOf(delta)
 }
 
 /** The activity of a gateway's main thread. */
-export function shareRecent({ threads, channelName, board }: Shared): RecentActivity {
+export function shareRecent({ threads, channelName, board }: SharingParts): RecentActivity {
   const links = [
     ...(threads === 1 ? [] : [linkThreads(channelName)]),
     ...(board === undefined ? [] : [linkFleet(board)]),
@@ -75,14 +75,14 @@ export function shareRecent({ threads, channelName, board }: Shared): RecentActi
 }
 
 /** @param name the same in all threads of one gateway */
-export function linkThreads(name: string): Link {
+export function linkThreads(name: string): NoteLink {
   const channel = new BroadcastChannel(name)
   channel.unref()
   return {
     send: notes => channel.postMessage(notes),
     receive(take) {
       // Threads of this gateway alone post to the channel, and notes alone.
-      channel.onmessage = event => take((event as { readonly data: Notes }).data)
+      channel.onmessage = event => take((event as { readonly data: NoteBatch }).data)
     },
     close: () => channel.close(),
   }

@@ -25,7 +25,7 @@ export interface KeyVerifierParts {
 export const keyIdClaim = 'key_id'
 export const keyNameClaim = 'key_name'
 
-interface Known {
+interface VerifiedKey {
   readonly hash: string
   key: KnownKey | undefined
   claims: Claims
@@ -42,9 +42,9 @@ const noteEveryMs = 600_000
  * a revoked one is gone at once.
  */
 export function createKeyVerifier({ clock, byKeyHash, onUse }: KeyVerifierParts): Verify {
-  const known = new LRUCache<string, Known>({ max: maxKnown })
+  const known = new LRUCache<string, VerifiedKey>({ max: maxKnown })
 
-  const learn = (token: string): Known | undefined => {
+  const learn = (token: string): VerifiedKey | undefined => {
     if (!isAgentKey(token)) return undefined
     const claims = { sub: '', exp: 0 }
     return { hash: hashKey(token), key: undefined, claims, notedAt: Number.NEGATIVE_INFINITY }

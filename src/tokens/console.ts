@@ -21,7 +21,7 @@ export interface SessionReply extends TokenReply {
   readonly endsAt: string
 }
 
-export interface Code {
+export interface SignInCode {
   readonly code: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
@@ -29,7 +29,7 @@ export interface Code {
 
 export interface ConsoleSignIn {
   /** A code that signs the agent in, once. Only its hash is kept. Rejects with StoreError. */
-  openCode(agentId: string, entry: AuditEntry): Promise<Code>
+  openCode(agentId: string, entry: AuditEntry): Promise<SignInCode>
   /** The agent of a code, which is used up. Undefined: it is unknown, used or over. Rejects with StoreError. */
   takeCode(code: string): Promise<string | undefined>
   /** A token of a new session, or, with `endsAt`, the next one of a session that ends then. */
@@ -54,7 +54,7 @@ export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: Cons
       const code = Buffer.concat([random, Buffer.from(await crypto.subtle.sign('HMAC', keys.current, signed(random)))])
       const now = clock.now()
       const expiresAt = now + codeMs
-      await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, most: maxCodes }, entry)
+      await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, max: maxCodes }, entry)
       return { code: code.toString('base64url'), expiresAt }
     },
     async takeCode(text) {

@@ -5,7 +5,7 @@ import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { ConsoleSignIn, SessionReply } from './console.ts'
 import type { Issue, TokenReply } from './issue.ts'
-import type { Attempt, Throttle } from './throttle.ts'
+import type { LoginAttempt, Throttle } from './throttle.ts'
 
 /** Body of POST /tokens (spec 4.1). */
 export interface GrantRequest {
@@ -83,8 +83,8 @@ const refuseAttempt = (seconds: number): Refusal =>
   refuse('too_many_logins', undefined, { headers: ['Retry-After', String(seconds)] })
 
 /** Begins an attempt in all of them or in none; seconds to wait if there is no room. */
-function beginAll(keys: readonly (readonly [Throttle, string])[]): readonly Attempt[] | number {
-  const begun: Attempt[] = []
+function beginAll(keys: readonly (readonly [Throttle, string])[]): readonly LoginAttempt[] | number {
+  const begun: LoginAttempt[] = []
   for (const [throttle, key] of keys) {
     const attempt = throttle.begin(key)
     if (typeof attempt !== 'number') begun.push(attempt)

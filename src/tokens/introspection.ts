@@ -4,12 +4,12 @@
  */
 import { parseStrictJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
-import { createFairLine } from '../limits/fair-line.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import { type Claims, isAlive, isTime, leewaySeconds, never } from './claims.ts'
 import type { TokenProblem } from './problem.ts'
-import type { Verified } from './verify.ts'
+import type { VerifiedToken } from './verify.ts'
 
 /** Sends a form, and reads the short JSON answer whole. Rejects when there is none of status 200. */
 export type SubmitForm = (
@@ -30,7 +30,7 @@ export interface IntrospectionParts {
 }
 
 /** @param owner whose turn a look-up takes: the agent of a known token, or the network of the client */
-export type Introspect = (token: string, owner: string) => Verified | Promise<Verified>
+export type Introspect = (token: string, owner: string) => VerifiedToken | Promise<VerifiedToken>
 
 /** An answer is used this long, and asked for again before that while the token is in use; milliseconds. */
 const keptMs = 60_000
@@ -42,24 +42,24 @@ const maxRefused = 1_000
 /** Look-ups of all owners under way, and of one of them; those of one that wait. */
 const limits = { atOnce: 16, atOnceEach: 4, waitingEach: 16 }
 /** Look-ups that are under way or wait, in all. */
-const mostUnderway = 512
+const maxUnderway = 512
 /** RFC 6750 section 2.1. */
 const form = /^[\w.~+/-]{16,2048}=*$/
 
-interface Known {
-  readonly verified: Verified
+interface CachedAnswer {
+  readonly verified: VerifiedToken
   /** Steady milliseconds of the question. */
   readonly at: number
 }
 
 export function createIntrospection(parts: IntrospectionParts): Introspect {
   const { clock } = parts
-  const known = new LRUCache<string, Known>({ max: maxKnown })
-  const refused = new LRUCache<string, Known>({ max: maxRefused })
-  const underway = new Map<string, Promise<Verified>>()
-  const line = createFairLine(limits)
+  const known = new LRUCache<string, CachedAnswer>({ max: maxKnown })
+  const refused = new LRUCache<string, CachedAnswer>({ max: maxRefused })
+  const underway = new Map<string, Promise<VerifiedToken>>()
+  const line = createFairQueue(limits)
 
-  async function ask(token: string): Promise<Verified> {
+  async function ask(token: string): Promise<VerifiedToken> {
     const at = clock.steady()
     try {
       const verified = await lookUp(token, parts)
@@ -75,11 +75,11 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
   }
 
   /** All who ask at once share one look-up. */
-  function askInTurn(token: string, owner: string): Promise<Verified> {
+  function askInTurn(token: string, owner: string): Promise<VerifiedToken> {
     const before = underway.get(token)
     if (before !== undefined) return before
-    if (underway.size >= mostUnderway) return Promise.resolve('unverified')
-    const { promise, resolve } = Promise.withResolvers<Verified>()
+    if (underway.size >= maxUnderway) return Promise.resolve('unverified')
+    const { promise, resolve } = Promise.withResolvers<VerifiedToken>()
     const start = (done: () => void): void => {
       void ask(token).then(verified => {
         underway.delete(token)
@@ -109,7 +109,7 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
   }
 }
 
-async function lookUp(token: string, parts: IntrospectionParts): Promise<Verified> {
+async function lookUp(token: string, parts: IntrospectionParts): Promise<VerifiedToken> {
   const url = await parts.endpoint()
   if (url === undefined) throw new TypeError('the identity provider has no introspection endpoint')
   const authorization = basicOf(parts.clientId, parts.clientSecret)
@@ -128,7 +128,7 @@ function basicOf(id: string, secret: string): string {
 }
 
 /** The claims of an active token; a client that acts for itself has no subject, and is its own (RFC 9068 section 2.2). */
-function claimsOf(answer: Readonly<Record<string, unknown>>, parts: IntrospectionParts): Verified {
+function claimsOf(answer: Readonly<Record<string, unknown>>, parts: IntrospectionParts): VerifiedToken {
   // Without an expiry the short life of the answer counts alone.
   const { exp = never, nbf, sub = answer['client_id'], typ, token_type: type = typ, cnf } = answer
   // Refresh tokens have no type. A token that is bound to a key of its client is no bearer token (RFC 7800, RFC 9449).

@@ -11,7 +11,7 @@ export interface IssuanceSettings {
   readonly Expiration: number
 }
 
-export interface TokenParts {
+export interface IssueParts {
   readonly keys: SigningKeys
   readonly settings: IssuanceSettings
   readonly clock: Clock
@@ -41,7 +41,7 @@ export interface TokenReply {
 export type Issue = (subject: TokenSubject) => Promise<TokenReply>
 
 /** Issues internal tokens (spec 2.4): JWT signed with HS256. */
-export function createIssuer({ keys, settings, clock }: TokenParts): Issue {
+export function createIssuer({ keys, settings, clock }: IssueParts): Issue {
   return async ({ id, name, trustScore, sessionEndsAt }) => {
     const issuedAt = Math.floor(clock.now() / 1000)
     const end = sessionEndsAt === undefined ? Infinity : Math.floor(sessionEndsAt / 1000)

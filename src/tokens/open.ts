@@ -8,10 +8,10 @@ import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
 import { createExternal, type External } from './external.ts'
 import { createGrant, type Grant, type GrantParts } from './grant.ts'
 import type { SubmitForm } from './introspection.ts'
-import { createIssuer, type TokenParts } from './issue.ts'
+import { createIssuer, type IssueParts } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import type { FetchDocument } from './keyset.ts'
-import { createThrottle, type FleetRoom } from './throttle.ts'
+import { createThrottle, type FleetAttemptLimit } from './throttle.ts'
 import { createVerifier, type Verify } from './verify.ts'
 
 /** The part of the registry that checks tokens. */
@@ -52,17 +52,17 @@ export interface TokensOptions extends CheckOptions {
   /** One-time codes of the console. */
   readonly codes: CodeTable
   /** Room for failed logins in all gateways together; absent when this one counts by itself. */
-  readonly loginRoom?: LoginRoom | undefined
+  readonly loginLimit?: LoginLimit | undefined
   /** Called for each wrong credential of a known agent. */
   readonly onBadCredential?: (agentId: string) => void
 }
 
 /** @param limit failures a minute */
-export type LoginRoom = (of: 'agent' | 'address', limit: number) => FleetRoom
+export type LoginLimit = (of: 'agent' | 'address', limit: number) => FleetAttemptLimit
 
 /** Checks tokens. */
 interface TokenCheck {
-  readonly parts: TokenParts
+  readonly parts: IssueParts
   readonly external: External | undefined
   /** Makes all tokens void that were issued in another epoch (SigningKeys). */
   readonly useEpoch: (epoch: string | undefined) => Promise<void>
@@ -151,11 +151,11 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   }
 }
 
-function createThrottles({ settings, clock, loginRoom }: TokensOptions): Pick<GrantParts, 'perAgent' | 'perAddress'> {
+function createThrottles({ settings, clock, loginLimit }: TokensOptions): Pick<GrantParts, 'perAgent' | 'perAddress'> {
   const { PerAgentPerMinute, PerAddressPerMinute } = settings.TokenRequests
   return {
-    perAgent: createThrottle(PerAgentPerMinute, clock, loginRoom?.('agent', PerAgentPerMinute)),
-    perAddress: createThrottle(PerAddressPerMinute, clock, loginRoom?.('address', PerAddressPerMinute)),
+    perAgent: createThrottle(PerAgentPerMinute, clock, loginLimit?.('agent', PerAgentPerMinute)),
+    perAddress: createThrottle(PerAddressPerMinute, clock, loginLimit?.('address', PerAddressPerMinute)),
   }
 }
 

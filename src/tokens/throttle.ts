@@ -5,7 +5,7 @@ const windowMs = 60_000
 /** Keys remembered. The oldest are forgotten first, so a flood of made-up keys costs no more memory. */
 const maxKeys = 20_000
 
-interface Attempts {
+interface FailedLogins {
   /** Steady times of failures within the window, oldest first. */
   failures: number[]
   /** Attempts under way: each may turn out a failure, so it counts as one until it is over. */
@@ -15,7 +15,7 @@ interface Attempts {
 }
 
 /** Room for attempts in all gateways of a fleet together. */
-export interface FleetRoom {
+export interface FleetAttemptLimit {
   /** Takes room for an attempt: 0, or milliseconds until there is some. Undefined when the fleet does not answer. */
   take(key: string): Promise<number | undefined>
   /** An attempt that took room did not fail. */
@@ -25,7 +25,7 @@ export interface FleetRoom {
 }
 
 /** An attempt that has room in this gateway. */
-export interface Attempt {
+export interface LoginAttempt {
   /** Takes room in the fleet, too: undefined, or seconds to wait when there is none. The attempt must be ended then as well. */
   confirm(): Promise<number | undefined>
   /** Each attempt is ended once. */
@@ -35,7 +35,7 @@ export interface Attempt {
 /** Counts failures per key. */
 export interface Throttle {
   /** Begins an attempt; seconds to wait when there is no room for it. Asks nobody, so a flood costs the fleet nothing. */
-  begin(key: string): Attempt | number
+  begin(key: string): LoginAttempt | number
 }
 
 /**
@@ -43,10 +43,10 @@ export interface Throttle {
  *
  * @param fleet counts with other gateways; absent when this one counts by itself
  */
-export function createThrottle(limit: number, clock: Clock, fleet?: FleetRoom): Throttle {
-  const known = new LRUCache<string, Attempts>({ max: maxKeys })
+export function createThrottle(limit: number, clock: Clock, fleet?: FleetAttemptLimit): Throttle {
+  const known = new LRUCache<string, FailedLogins>({ max: maxKeys })
 
-  function attemptsOf(key: string): Attempts {
+  function attemptsOf(key: string): FailedLogins {
     const attempts = known.get(key) ?? { failures: [], underway: 0, fullUntil: 0 }
     const since = clock.steady() - windowMs
     while ((attempts.failures[0] ?? Infinity) <= since) attempts.failures.shift()
@@ -62,7 +62,7 @@ export function createThrottle(limit: number, clock: Clock, fleet?: FleetRoom): 
     return failures.length + underway > Math.max(1, Math.floor(limit / gateways))
   }
 
-  function createAttempt(key: string): Attempt {
+  function createAttempt(key: string): LoginAttempt {
     let isTaken = false
     return {
       async confirm() {

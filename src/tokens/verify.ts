@@ -1,16 +1,16 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
-import { Near } from '../base/near.ts'
+import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
-import type { TokenParts } from './issue.ts'
+import type { IssueParts } from './issue.ts'
 import type { TokenProblem } from './problem.ts'
 
 /** Verified tokens kept, so that each is verified once. */
 const maxKnown = 20_000
 
 /** Claims of a valid token, or what is wrong with it. */
-export type Verified = Claims | TokenProblem
+export type VerifiedToken = Claims | TokenProblem
 
 /** The connection of a client that presents a token. */
 export interface Peer {
@@ -22,16 +22,16 @@ export interface Peer {
  *
  * @param peer shares look-ups at the identity provider fairly
  */
-export type Verify = (token: string, peer?: Peer) => Verified | Promise<Verified>
+export type Verify = (token: string, peer?: Peer) => VerifiedToken | Promise<VerifiedToken>
 
 /**
  * Verifies internal tokens: HS256 with our own keys and nothing else, regardless of the token's header
  * (RFC 8725 section 3.1).
  */
-export function createVerifier(parts: TokenParts): Verify {
+export function createVerifier(parts: IssueParts): Verify {
   const { clock } = parts
   const known = new LRUCache<string, Claims>({ max: maxKnown })
-  let near = new Near<Claims>(1_024)
+  let cache = new DirectMappedCache<Claims>(1_024)
   let { verifying } = parts.keys
 
   async function check(token: string): Promise<Claims | TokenProblem> {
@@ -47,19 +47,19 @@ export function createVerifier(parts: TokenParts): Verify {
 
   const find = (token: string): Claims | undefined => {
     const claims = known.get(token)
-    if (claims !== undefined) near.set(token, claims)
+    if (claims !== undefined) cache.set(token, claims)
     return claims
   }
 
   const forget = (): void => {
     verifying = parts.keys.verifying
     known.clear()
-    near = new Near(1_024)
+    cache = new DirectMappedCache(1_024)
   }
 
   return token => {
     if (verifying !== parts.keys.verifying) forget()
-    const claims = near.get(token) ?? find(token)
+    const claims = cache.get(token) ?? find(token)
     if (claims !== undefined) return isAlive(claims, clock.now()) ? claims : 'expired'
     const parsed = parseCompact(token)
     if (parsed === undefined) return 'malformed'
@@ -74,7 +74,7 @@ function isOurHeader(header: Readonly<Record<string, unknown>>): boolean {
 
 async function verifySignature(
   token: string,
-  { keys, settings, clock }: TokenParts,
+  { keys, settings, clock }: IssueParts,
 ): Promise<JWTPayload | TokenProblem> {
   const options: JWTVerifyOptions = {
     algorithms: ['HS256'],
@@ -106,7 +106,7 @@ export function problemOf(error: unknown): TokenProblem {
 }
 
 /** Types as they must be, and no longer lifetime than we give. */
-function isOurs(payload: Readonly<Record<string, unknown>>, { settings, clock }: TokenParts): payload is Claims {
+function isOurs(payload: Readonly<Record<string, unknown>>, { settings, clock }: IssueParts): payload is Claims {
   if (!areClaims(payload, clock.now())) return false
   const lifetime = payload.exp - Number(payload['iat'])
   return lifetime <= Math.ceil(settings.Expiration / 1000) + leewaySeconds

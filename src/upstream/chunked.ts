@@ -10,7 +10,7 @@ const sizeLine = new RegExp(`^([0-9a-f]{1,12})(?:;${tokenPattern}(?:=(?:${tokenP
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
 /** Digits of a size that is read without making a string of its line. */
-const mostDigits = 8
+const maxDigits = 8
 
 /** What the parser expects next. */
 type Expected = 'size' | 'data' | 'dataEnd' | 'trailers' | 'nothing'
@@ -67,7 +67,7 @@ export class ChunkedBody {
     let size = 0
     let end = at
     if (this.#expected === 'size') {
-      for (let digit = hexDigit(bytes[at]); digit >= 0 && end - at < mostDigits; digit = hexDigit(bytes[end])) {
+      for (let digit = hexDigit(bytes[at]); digit >= 0 && end - at < maxDigits; digit = hexDigit(bytes[end])) {
         size = size * 16 + digit
         end += 1
       }
@@ -96,8 +96,8 @@ export class ChunkedBody {
     const found = bytes.indexOf(lineFeed, at)
     const end = found < 0 ? bytes.length : found + 1
     this.#text += bytes.toString('latin1', at, end)
-    const most = this.#expected === 'trailers' ? this.#maxTrailers - this.#trailerBytes : maxSizeLine
-    if (this.#text.length > most) throw new UpstreamError('malformed', 'a chunk with a long line')
+    const max = this.#expected === 'trailers' ? this.#maxTrailers - this.#trailerBytes : maxSizeLine
+    if (this.#text.length > max) throw new UpstreamError('malformed', 'a chunk with a long line')
     if (found >= 0) this.#endLine()
     return end - at
   }

@@ -1,19 +1,19 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
-import type { Lease, UpstreamHandler, UpstreamRequest } from './handler.ts'
+import type { ConnectionLease, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { Resolution } from './resolve.ts'
-import type { WaitingLine } from './waiting-line.ts'
+import type { WaitingQueue } from './waiting-queue.ts'
 
 /** The connections to one origin. */
-export interface Pool {
+export interface ConnectionPool {
   readonly origin: Origin
   /** HTTP/2 is spoken when the upstream offers it. */
   readonly http2: boolean
   /** Connections of one agent: the rest is for the others. */
-  readonly mostEach: number
+  readonly maxEach: number
   /** Last in, first out: the warmest connection is used again, the others may age and close. */
   readonly free: Connection[]
-  readonly waiting: WaitingLine
+  readonly waiting: WaitingQueue
   /** All connections, free or not. */
   readonly all: Set<Connection>
   open: number
@@ -38,7 +38,7 @@ export interface ConnectionOwner {
 /** A connection that speaks HTTP/1.1 or HTTP/2. */
 export interface Carrier {
   /** Reports any failure to the handler, after it has released the lease. False: it accepts no more until `onDrain`. */
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean
   /** It accepts no more requests. */
   readonly destroyed: boolean
   destroy(): void
@@ -59,11 +59,11 @@ export interface CarrierEvents {
 export type OnSocket = (error: Error | null, socket?: Socket) => void
 
 /** Gives a connected socket that hands what it reads to `onread`, or, without one, as a stream does. */
-export type Connect = (onread: OnReadOpts | undefined, done: OnSocket) => void
+export type OpenSocket = (onread: OnReadOpts | undefined, done: OnSocket) => void
 
 export interface ConnectionParts {
   readonly owner: ConnectionOwner
-  readonly pool: Pool
+  readonly pool: ConnectionPool
   readonly resolution: Resolution
   readonly open: (events: CarrierEvents) => Carrier
   /** Used for one request and then closed. */
@@ -74,8 +74,8 @@ export interface ConnectionParts {
 export const maxStreams = 100
 
 /** One connection to one origin. Carries one request at a time, over HTTP/2 as many as there is room for. */
-export class Connection implements Lease, CarrierEvents {
-  readonly pool: Pool
+export class Connection implements ConnectionLease, CarrierEvents {
+  readonly pool: ConnectionPool
   readonly carrier: Carrier
   resolution: Resolution
   /** Address connected to; undefined before the first connect. */
@@ -112,11 +112,11 @@ export class Connection implements Lease, CarrierEvents {
   }
 
   /** It serves one agent, and no other can use it meanwhile. */
-  get takesPlace(): boolean {
+  get takesSlot(): boolean {
     return this.#underway > 0 && !this.multiplexed
   }
 
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     return this.#underway === 0 || (this.multiplexed && !this.#full && this.#underway < maxStreams)
   }
 
@@ -185,7 +185,7 @@ export class Connection implements Lease, CarrierEvents {
 
   onDrain(): void {
     this.#full = false
-    if (this.multiplexed && this.hasRoom && !this.#retired) this.#owner.giveBack(this)
+    if (this.multiplexed && this.hasCapacity && !this.#retired) this.#owner.giveBack(this)
   }
 
   #unlist(): void {

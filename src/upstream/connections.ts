@@ -2,7 +2,13 @@ import type { OnReadOpts } from 'node:net'
 import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { type CarrierEvents, Connection, type ConnectionOwner, type OnSocket, type Pool } from './connection.ts'
+import {
+  type CarrierEvents,
+  Connection,
+  type ConnectionOwner,
+  type ConnectionPool,
+  type OnSocket,
+} from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
 import { createDial, type Dial } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
@@ -12,7 +18,7 @@ import { Outbox } from './outbox.ts'
 import { createPool, hasItsShare, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
 import type { CarrierSettings, ConnectionSettings } from './settings.ts'
-import { refuseAll, UpstreamBusyError, type Waiter } from './waiting-line.ts'
+import { refuseAll, UpstreamBusyError, type Waiter } from './waiting-queue.ts'
 
 /** Bytes and milliseconds. An upstream's Keep-Alive hint may ask for `maxKeepAliveMs` at most. */
 const http = { maxHeaderSize: 65_536, keepAliveMs: 4_000, maxKeepAliveMs: 60_000 }
@@ -28,12 +34,12 @@ export class Connections implements ConnectionOwner {
   readonly #settings: ConnectionSettings
   readonly #http: CarrierSettings
   readonly #clock: Clock
-  readonly #pools = new Map<string, Pool>()
+  readonly #pools = new Map<string, ConnectionPool>()
   readonly #dial: Dial
   readonly #keepAlives = new KeepAlives()
   readonly #sweeper: NodeJS.Timeout
   /** Pools whose requests wait because all connections together are too many; the one served last stands at the end. */
-  readonly #starved = new Set<Pool>()
+  readonly #starved = new Set<ConnectionPool>()
   readonly #outbox = new Outbox(({ connection, resolution, request, handler }) =>
     this.send(connection.pool.origin, resolution, request, handler),
   )
@@ -67,19 +73,19 @@ export class Connections implements ConnectionOwner {
     } else handler.onResponseError(new UpstreamBusyError())
   }
 
-  #take(pool: Pool, resolution: Resolution, { fresh }: UpstreamRequest): Connection | undefined {
+  #take(pool: ConnectionPool, resolution: Resolution, { fresh }: UpstreamRequest): Connection | undefined {
     if (fresh === true) return this.#takeNew(pool, resolution)
     return takeFree(pool, resolution) ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
   }
 
   /** In a full pool an idle connection makes room. Over HTTP/2 one that is in use may serve as well. */
-  #takeNew(pool: Pool, resolution: Resolution): Connection | undefined {
+  #takeNew(pool: ConnectionPool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) retireIdle(pool)
     return this.#openConnection(pool, resolution) ?? (pool.multiplexes ? takeFree(pool, resolution) : undefined)
   }
 
   /** One agent has half of the line at most. */
-  #mayWait({ waiting }: Pool, request: UpstreamRequest): boolean {
+  #mayWait({ waiting }: ConnectionPool, request: UpstreamRequest): boolean {
     const { maxWaiting } = this.#settings
     return waiting.length < maxWaiting && waiting.of(request) < Math.ceil(maxWaiting / 2)
   }
@@ -121,7 +127,7 @@ export class Connections implements ConnectionOwner {
       connection.retire()
       return
     }
-    while (connection.hasRoom) {
+    while (connection.hasCapacity) {
       const waiter = nextWaiter(pool)
       if (waiter === undefined) {
         if (!connection.listed) pool.free.push(connection)
@@ -167,12 +173,12 @@ export class Connections implements ConnectionOwner {
     this.#keepAlives.note(origin.key, now - idleSince, now)
   }
 
-  #openForWaiting(pool: Pool): void {
+  #openForWaiting(pool: ConnectionPool): void {
     while (this.#openForOne(pool));
   }
 
   /** Opens a connection for the next waiter. False: there is no waiter, or no more connections are allowed. */
-  #openForOne(pool: Pool): boolean {
+  #openForOne(pool: ConnectionPool): boolean {
     const waiter = this.#isComing(pool) ? undefined : nextWaiter(pool)
     const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
     if (waiter === undefined || fresh === undefined) return false
@@ -190,7 +196,7 @@ export class Connections implements ConnectionOwner {
     }
   }
 
-  #isStarved(pool: Pool): boolean {
+  #isStarved(pool: ConnectionPool): boolean {
     return pool.open < this.#settings.perOrigin && !this.#isComing(pool) && nextWaiter(pool) !== undefined
   }
 
@@ -200,7 +206,7 @@ export class Connections implements ConnectionOwner {
   }
 
   /** A connection is being opened that may take all that waits: a burst of requests needs no burst of connections. */
-  #isComing({ opening, multiplexes, waiting }: Pool): boolean {
+  #isComing({ opening, multiplexes, waiting }: ConnectionPool): boolean {
     return opening > 0 && multiplexes && waiting.length < this.#settings.maxWaiting
   }
 
@@ -213,14 +219,14 @@ export class Connections implements ConnectionOwner {
   }
 
   /** Requests that authenticate their connection must not share it: they go over HTTP/1.1. */
-  #poolFor(origin: Origin, { fields }: UpstreamRequest): Pool {
+  #poolFor(origin: Origin, { fields }: UpstreamRequest): ConnectionPool {
     const pool = this.#pools.get(origin.key) ?? this.#addPool(origin.key, origin, this.#offersHttp2(origin))
     if (!pool.http2 || !usesConnectionAuth(fields)) return pool
     const key = ownKeyOf(origin)
     return this.#pools.get(key) ?? this.#addPool(key, origin, false)
   }
 
-  #addPool(key: string, origin: Origin, http2: boolean): Pool {
+  #addPool(key: string, origin: Origin, http2: boolean): ConnectionPool {
     const pool = createPool(origin, http2, Math.max(1, Math.floor(this.#settings.perOrigin / 2)))
     this.#pools.set(key, pool)
     return pool
@@ -230,7 +236,7 @@ export class Connections implements ConnectionOwner {
     return scheme === 'https' && matchesAnyHost(this.#settings.http2Hosts, host)
   }
 
-  #openConnection(pool: Pool, resolution: Resolution): Connection | undefined {
+  #openConnection(pool: ConnectionPool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) return undefined
     if (this.#open >= this.#settings.total) this.#closeOneIdle()
     // The place of the closed one may have gone to another that waits.
@@ -252,7 +258,7 @@ export class Connections implements ConnectionOwner {
   }
 
   /** @param only the request, if the connection is for one request alone */
-  #create(pool: Pool, resolution: Resolution, only?: UpstreamRequest): Connection {
+  #create(pool: ConnectionPool, resolution: Resolution, only?: UpstreamRequest): Connection {
     const { origin, http2 } = pool
     const withinMs = only?.connectWithinMs
     const connect = (onread: OnReadOpts | undefined, done: OnSocket): void => {
@@ -278,9 +284,9 @@ export class Connections implements ConnectionOwner {
 
   /** An upstream that closed idle connections early is not given the time to do it again. */
   #httpFor({ key }: Origin): CarrierSettings {
-    const most = this.#keepAlives.of(key, this.#clock.steady())
-    if (most >= http.keepAliveMs) return this.#http
-    return { ...this.#http, keepAliveMs: most, maxKeepAliveMs: most }
+    const max = this.#keepAlives.of(key, this.#clock.steady())
+    if (max >= http.keepAliveMs) return this.#http
+    return { ...this.#http, keepAliveMs: max, maxKeepAliveMs: max }
   }
 
   #sweep(): void {

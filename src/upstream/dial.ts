@@ -11,7 +11,7 @@ export interface DialSettings {
   readonly ca?: string | undefined
 }
 
-export interface Attempt {
+export interface DialRequest {
   readonly origin: Origin
   /** Offer HTTP/2, and prefer it. */
   readonly http2: boolean
@@ -25,7 +25,7 @@ export interface Attempt {
 export type Dialled = (error: Error | null, socket?: Socket, address?: string) => void
 
 /** Connects to one of the checked addresses, in order. One time limit holds for all of them together. */
-export type Dial = (addresses: readonly string[], attempt: Attempt, done: Dialled) => void
+export type Dial = (addresses: readonly string[], attempt: DialRequest, done: Dialled) => void
 
 /** TLS sessions that are kept to be resumed, one for each origin. */
 const maxSessions = 256
@@ -37,7 +37,7 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   const secureContext = createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] })
   const sessions = new LRUCache<string, Buffer>({ max: maxSessions })
 
-  const open = (address: string, { origin, http2, onread }: Attempt): Socket => {
+  const open = (address: string, { origin, http2, onread }: DialRequest): Socket => {
     const target = { host: address, port: origin.port, ...(onread === undefined ? {} : { onread }) }
     if (origin.scheme === 'http') return connectTcp(target)
     const socket = connectTls({
@@ -57,13 +57,14 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   return (addresses, attempt, done) => {
     const limitMs = Math.min(connectTimeoutMs, attempt.withinMs ?? connectTimeoutMs)
     const event = attempt.origin.scheme === 'http' ? 'connect' : 'secureConnect'
-    const connect: Connect = (address, settle) => connected({ socket: open(address, attempt), address, event }, settle)
+    const connect: ConnectTo = (address, settle) =>
+      connected({ socket: open(address, attempt), address, event }, settle)
     tryEach({ addresses, limitMs, connect }, done)
   }
 }
 
 /** Calls `settle` once. */
-type Connect = (address: string, settle: (error: Error | null) => void) => Socket
+type ConnectTo = (address: string, settle: (error: Error | null) => void) => Socket
 
 interface Connecting {
   readonly socket: Socket
@@ -87,7 +88,7 @@ interface Tries {
   readonly addresses: readonly string[]
   /** For all of them together, milliseconds. */
   readonly limitMs: number
-  readonly connect: Connect
+  readonly connect: ConnectTo
 }
 
 function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
@@ -105,7 +106,7 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
     const address = addresses[index] ?? ''
     const isLast = index >= addresses.length - 1
     const socket = connect(address, error => {
-      clearTimeout(patience)
+      clearTimeout(giveUpTimer)
       if (error === null && sameAddress(socket.remoteAddress, address)) {
         settle(null, socket, address)
         return
@@ -117,7 +118,7 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
     })
     giveUp = () => socket.destroy(new UpstreamError('connect_timeout', `no connection to ${address} in time`))
     // A silent address leaves time to the others: the first has half of it, the second a quarter, the last the rest.
-    const patience = isLast ? undefined : setTimeout(giveUp, limitMs / 2 ** (index + 1))
+    const giveUpTimer = isLast ? undefined : setTimeout(giveUp, limitMs / 2 ** (index + 1))
   }
   tryFrom(0)
 }

@@ -3,9 +3,9 @@ import { asError } from '../base/as-error.ts'
 import {
   bodyTimeout,
   brokenUpload,
+  type ConnectionLease,
   type Control,
   headersTimeout,
-  type Lease,
   type ResponseHead,
   UpstreamError,
   type UpstreamHandler,
@@ -17,18 +17,18 @@ import { type Sink, Upload } from './upload.ts'
 export interface ExchangeParts {
   readonly limits: SilenceLimits
   /** Released once, before the handler gets the end. */
-  readonly lease: Lease
+  readonly lease: ConnectionLease
 }
 
 /** Interim answers that an upstream may send before the real one. */
-const mostInterim = 16
+const maxInterim = 16
 /** A time limit is counted in so many parts. */
 const limitParts = 8
 
 /** One request and its answer: what is the same over each client and protocol. Subclasses parse and write. */
-export abstract class Exchange<Head extends ResponseHead = ResponseHead> implements Control {
+export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead> implements Control {
   /** Something of an answer has come. */
-  heard = false
+  hasAnswer = false
   protected readonly request: UpstreamRequest
   protected readonly handler: UpstreamHandler
   protected head: Head | undefined
@@ -36,7 +36,7 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
   protected paused = false
   protected over = false
   readonly #limits: SilenceLimits
-  readonly #lease: Lease
+  readonly #lease: ConnectionLease
   #clock: NodeJS.Timeout | undefined
   /** Parts of the limit that went by in silence. */
   #silence = 0
@@ -86,9 +86,9 @@ export abstract class Exchange<Head extends ResponseHead = ResponseHead> impleme
     this.hold(false)
   }
 
-  protected tellInterim(head: ResponseHead): void {
+  protected passInterim(head: ResponseHead): void {
     this.#interim += 1
-    if (this.#interim > mostInterim) throw new UpstreamError('malformed', 'too many interim answers')
+    if (this.#interim > maxInterim) throw new UpstreamError('malformed', 'too many interim answers')
     this.handler.onInterim?.(head)
   }
 

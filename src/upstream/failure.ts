@@ -2,12 +2,12 @@
 import { classifyAddress } from '../base/address.ts'
 import type { FailureKind } from '../base/failure-kinds.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
-import type { Outcome } from '../limits/breaker.ts'
+import type { CircuitOutcome } from '../limits/breaker.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { type BoundName, failures } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { RefusedStreamError, StaleConnectionError, UpstreamError, type UpstreamRequest } from './handler.ts'
-import { UpstreamBusyError } from './waiting-line.ts'
+import { UpstreamBusyError } from './waiting-queue.ts'
 
 /** Errors of the system by their code, as far as it tells more than that something failed. */
 const kinds: Readonly<Record<string, FailureKind>> = {
@@ -50,7 +50,7 @@ export function failureKind(error: Error): FailureKind {
 const slowAnswers: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_timeout'])
 
 /** Whose request failed. */
-interface Caller {
+interface FailureContext {
   readonly agentId: string | undefined
   readonly requestId: string | undefined
 }
@@ -62,7 +62,11 @@ interface FailureCounters {
 }
 
 /** Counts a failed upstream request, and reports the limit of the gateway that it reached. */
-export function noteFailure(kind: FailureKind, { agentId, requestId }: Caller, counters: FailureCounters): void {
+export function noteFailure(
+  kind: FailureKind,
+  { agentId, requestId }: FailureContext,
+  counters: FailureCounters,
+): void {
   counters.metrics?.count(failures, kind)
   const limit = ownLimits[kind]
   if (limit !== undefined) counters.bounds.reached(limit, agentId, requestId)
@@ -76,7 +80,7 @@ const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachab
  *
  * @param started it was about to be sent, so there was a connection
  */
-export function outcomeOfError(error: Error, started: boolean): Outcome {
+export function outcomeOfError(error: Error, started: boolean): CircuitOutcome {
   const kind = failureKind(error)
   if (ownLimits[kind] !== undefined || slowAnswers.has(kind) || error instanceof StaleConnectionError) return 'neutral'
   return !started && connectFailures.has(kind) ? 'unreachable' : 'failure'

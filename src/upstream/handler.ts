@@ -42,7 +42,7 @@ export interface Control {
 }
 
 /** The place on a connection that an exchange takes. */
-export interface Lease {
+export interface ConnectionLease {
   /** Gives it back; `sound` when the answer came whole. */
   release(sound: boolean): void
 }
@@ -71,7 +71,7 @@ export interface UpstreamHandler {
 }
 
 /** Ends a request that has its place on a connection, and was not sent. */
-export function failUnsent(handler: UpstreamHandler, lease: Lease, error: Error): void {
+export function failUnsent(handler: UpstreamHandler, lease: ConnectionLease, error: Error): void {
   lease.release(false)
   handler.onResponseError(error)
 }

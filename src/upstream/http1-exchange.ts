@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { freeBytes } from '../http/free-bytes.ts'
 import { ChunkedBody } from './chunked.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { type ExchangeParts, UpstreamExchange } from './exchange.ts'
 import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { type Http1Head, readHead, writeHead } from './http1-head.ts'
@@ -38,7 +38,7 @@ const oneStringBytes = 2_048
 const headPiece = 2_048
 
 /** One request and its answer on a connection that speaks HTTP/1.1. */
-export class Http1Exchange extends Exchange<Http1Head> {
+export class Http1Exchange extends UpstreamExchange<Http1Head> {
   readonly #parts: Http1Parts
   /** The received part of an incomplete head. */
   #partial: PartialHead | undefined
@@ -103,7 +103,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
 
   /** Parses received bytes. They are valid during the call alone. */
   read(bytes: Buffer): void {
-    this.heard = true
+    this.hasAnswer = true
     this.guarded(() => {
       let at = 0
       while (this.head === undefined && !this.over && at < bytes.length) at += this.#readHeads(bytes, at)
@@ -165,7 +165,7 @@ export class Http1Exchange extends Exchange<Http1Head> {
     }
     if (head.status < 200) {
       if (!head.persistent) throw new UpstreamError('malformed', 'an interim answer with a body, or that is the last')
-      this.tellInterim(head)
+      this.passInterim(head)
       return
     }
     this.head = head

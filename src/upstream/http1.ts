@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { freeBytes } from '../http/free-bytes.ts'
-import type { Carrier, CarrierEvents, Connect } from './connection.ts'
+import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
 import {
+  type ConnectionLease,
   closedConnection,
   failUnsent,
   givenUp,
-  type Lease,
   StaleConnectionError,
   UpstreamError,
   type UpstreamHandler,
@@ -31,7 +31,7 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536)
 export class Http1Connection implements Carrier {
   readonly #authority: string
   readonly #settings: CarrierSettings
-  readonly #connect: Connect
+  readonly #connect: OpenSocket
   readonly #events: CarrierEvents
   readonly #heads = new HeadMemory()
   #socket: Socket | undefined
@@ -44,7 +44,7 @@ export class Http1Connection implements Carrier {
   /** An exchange has ended on this connection. */
   #served = false
 
-  constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {
+  constructor(authority: string, settings: CarrierSettings, connect: OpenSocket, events: CarrierEvents) {
     this.#authority = authority
     this.#settings = settings
     this.#connect = connect
@@ -55,7 +55,7 @@ export class Http1Connection implements Carrier {
     return this.#destroyed
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean {
     if (this.#socket !== undefined) this.#start(request, handler, lease)
     else {
       this.#open(error => {
@@ -101,7 +101,7 @@ export class Http1Connection implements Carrier {
     })
   }
 
-  #start(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): void {
+  #start(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): void {
     const socket = this.#socket
     if (socket === undefined || this.#destroyed) {
       failUnsent(handler, lease, closedConnection())
@@ -114,7 +114,7 @@ export class Http1Connection implements Carrier {
     this.#exchange.start(this.#authority)
   }
 
-  #partsOf(socket: Socket, lease: Lease): Http1Parts {
+  #partsOf(socket: Socket, lease: ConnectionLease): Http1Parts {
     return {
       socket,
       limits: this.#settings,
@@ -147,7 +147,7 @@ export class Http1Connection implements Carrier {
   }
 
   get #isStale(): boolean {
-    return this.#served && this.#exchange?.heard === false
+    return this.#served && this.#exchange?.hasAnswer === false
   }
 
   #lost(error: Error): Error {

@@ -1,7 +1,7 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import { STATUS_CODES } from '../http/node-http.ts'
 import { offersConnectionAuth } from './connection-auth.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { type ExchangeParts, UpstreamExchange } from './exchange.ts'
 import {
   isStatus,
   RefusedStreamError,
@@ -32,7 +32,7 @@ const isPseudo = (name: string) => name.startsWith(':')
  * One exchange on an HTTP/2 stream. An answer counts as whole only if its last frame said so (END_STREAM): Node ends the
  * body of a stream that was reset as if it were complete.
  */
-export class Http2Exchange extends Exchange {
+export class Http2Exchange extends UpstreamExchange {
   readonly #stream: ClientHttp2Stream
   readonly #parts: StreamParts
   /** The upstream has ended the answer. */
@@ -47,8 +47,8 @@ export class Http2Exchange extends Exchange {
     this.#noteEnd()
     this.watch()
     stream.on('headers', (fields, _flags, raw) => {
-      this.#hear()
-      this.guarded(() => this.tellInterim(headOf(fields, raw)))
+      this.#onBytes()
+      this.guarded(() => this.passInterim(headOf(fields, raw)))
     })
     stream.on('response', (fields, _flags, raw) => this.guarded(() => this.#respond(fields, raw)))
     stream.on('trailers', (_fields, _flags, raw) => {
@@ -113,13 +113,13 @@ export class Http2Exchange extends Exchange {
     stream.push = noting
   }
 
-  #hear(): void {
-    this.heard = true
+  #onBytes(): void {
+    this.hasAnswer = true
     this.progressed()
   }
 
   #respond(fields: IncomingHttpHeaders, raw: readonly string[]): void {
-    this.#hear()
+    this.#onBytes()
     const head = headOf(fields, raw)
     if (!isStatus(head.status)) throw new UpstreamError('malformed', 'the status')
     this.head = head
@@ -134,7 +134,7 @@ export class Http2Exchange extends Exchange {
   }
 
   #lost(error: Error): Error {
-    if (this.heard) return error
+    if (this.hasAnswer) return error
     if (this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedStreamError()
     return this.#parts.isStale() ? new StaleConnectionError() : error
   }

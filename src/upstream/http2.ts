@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { asError } from '../base/as-error.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Carrier, type CarrierEvents, maxStreams } from './connection.ts'
-import { failUnsent, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { type ConnectionLease, failUnsent, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -18,7 +18,7 @@ export class Http2Session implements Carrier {
   readonly #settings: CarrierSettings
   readonly #session: ClientHttp2Session
   readonly #events: CarrierEvents
-  #mostStreams = 1
+  #maxStreams = 1
   readonly #exchanges = new Set<Http2Exchange>()
   /** An exchange has ended on this connection. */
   #served = false
@@ -45,11 +45,11 @@ export class Http2Session implements Carrier {
     })
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean {
     const stream = this.#open(request)
     if (stream instanceof Error) {
       failUnsent(handler, lease, stream)
-      return this.#hasRoom
+      return this.#hasCapacity
     }
     clearTimeout(this.#idle)
     const exchange: Http2Exchange = new Http2Exchange(request, handler, {
@@ -62,7 +62,7 @@ export class Http2Session implements Carrier {
     })
     this.#exchanges.add(exchange)
     exchange.start()
-    return this.#hasRoom
+    return this.#hasCapacity
   }
 
   get destroyed(): boolean {
@@ -74,8 +74,8 @@ export class Http2Session implements Carrier {
     this.#session.destroy()
   }
 
-  get #hasRoom(): boolean {
-    return this.#exchanges.size < this.#mostStreams && !this.destroyed
+  get #hasCapacity(): boolean {
+    return this.#exchanges.size < this.#maxStreams && !this.destroyed
   }
 
   #open(request: UpstreamRequest): ClientHttp2Stream | Error {
@@ -109,8 +109,8 @@ export class Http2Session implements Carrier {
 
   /** The upstream says how many streams it allows. Without any, the connection serves nobody, maybe for ever. */
   #allow(streams: number): void {
-    this.#mostStreams = Math.min(streams, maxStreams)
-    if (this.#hasRoom) this.#events.onDrain()
+    this.#maxStreams = Math.min(streams, maxStreams)
+    if (this.#hasCapacity) this.#events.onDrain()
     else this.#events.onFull()
     if (streams > 0) return
     this.#retire()
@@ -123,7 +123,7 @@ export class Http2Session implements Carrier {
     if (this.#exchanges.size === 0 && !this.#session.closed) {
       this.#idle = setTimeout(() => this.#session.close(), this.#settings.keepAliveMs).unref()
     }
-    if (this.#hasRoom) this.#events.onDrain()
+    if (this.#hasCapacity) this.#events.onDrain()
   }
 
   /** Streams under way continue; then the session closes. */

@@ -28,7 +28,7 @@ const systemFiles: NameFiles = {
 const ownSources: ReadonlySet<string> = new Set(['files', 'dns', 'resolve', 'myhostname'])
 
 /** Largest `ndots` (resolv.conf(5)). */
-const mostDots = 15
+const maxDots = 15
 
 /** Reads the rules, and again when one of the files has changed. */
 export function createNameRules(files: NameFiles = systemFiles): () => NameRules {
@@ -86,7 +86,7 @@ function parseResolvConf(text: string): Pick<NameRules, 'search' | 'ndots'> {
 
 function dotsOf(options: readonly string[]): number | undefined {
   const option = options.findLast(value => /^ndots:\d+$/.test(value))
-  return option === undefined ? undefined : Math.min(mostDots, Number(option.slice('ndots:'.length)))
+  return option === undefined ? undefined : Math.min(maxDots, Number(option.slice('ndots:'.length)))
 }
 
 const withoutDots = (domain: string): string => domain.toLowerCase().replace(/^\.+|\.+$/g, '')

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Origin } from '../base/origin.ts'
-import type { Carrier, CarrierEvents, Connect } from './connection.ts'
-import { failUnsent, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
+import { type ConnectionLease, failUnsent, givenUp, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { Http1Connection } from './http1.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Session } from './http2.ts'
@@ -17,11 +17,11 @@ export interface CarrierParts {
 }
 
 /** Carries requests over a connection that is opened by `connect`. */
-export function createCarrier(parts: CarrierParts, connect: Connect): Carrier {
+export function createCarrier(parts: CarrierParts, connect: OpenSocket): Carrier {
   return parts.http2 ? new Negotiated(parts, connect) : createHttp1(parts, connect)
 }
 
-function createHttp1({ origin, settings, openHttp1, events }: CarrierParts, connect: Connect): Carrier {
+function createHttp1({ origin, settings, openHttp1, events }: CarrierParts, connect: OpenSocket): Carrier {
   const authority = authorityOf(origin)
   return openHttp1?.(authority, settings, connect, events) ?? new Http1Connection(authority, settings, connect, events)
 }
@@ -37,11 +37,11 @@ export function isHttp2(socket: Socket): boolean {
  */
 class Negotiated implements Carrier {
   readonly #parts: CarrierParts
-  readonly #connect: Connect
+  readonly #connect: OpenSocket
   #carrier: Carrier | undefined
   #destroyed = false
 
-  constructor(parts: CarrierParts, connect: Connect) {
+  constructor(parts: CarrierParts, connect: OpenSocket) {
     this.#parts = parts
     this.#connect = connect
   }
@@ -50,7 +50,7 @@ class Negotiated implements Carrier {
     return this.#destroyed || this.#carrier?.destroyed === true
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean {
     if (this.#carrier !== undefined) return this.#carrier.dispatch(request, handler, lease)
     this.#connect(undefined, (error, socket) => {
       if (this.#destroyed) socket?.destroy()

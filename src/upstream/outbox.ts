@@ -1,5 +1,5 @@
 import type { Connection } from './connection.ts'
-import type { Sending } from './waiting-line.ts'
+import type { Sending } from './waiting-queue.ts'
 
 /** A request that has got its connection. */
 export interface Posted extends Sending {

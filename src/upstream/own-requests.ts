@@ -8,7 +8,7 @@ import { hasContentCoding } from '../http/headers.ts'
 import type { Connections } from './connections.ts'
 import { failureKind } from './failure.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { Route } from './route.ts'
+import type { UpstreamRoute } from './route.ts'
 
 /** A message to an address that the operator has configured. */
 export interface PostMessage {
@@ -37,7 +37,7 @@ export interface OwnRequests {
 
 export interface OwnRequestParts {
   readonly connections: Pick<Connections, 'sendAlone'>
-  readonly route: Route
+  readonly route: UpstreamRoute
   /** Origins of documents that may be anywhere, as URLs write them. */
   readonly trusted?: readonly string[]
   /** For a whole exchange, look-up included, milliseconds. */
@@ -45,7 +45,7 @@ export interface OwnRequestParts {
   readonly fetchTimeoutMs?: number
 }
 
-const mostDocumentBytes = 65_536
+const maxDocumentBytes = 65_536
 const documentFields = ['Accept', 'application/json', 'Accept-Encoding', 'identity']
 const neverAborts = new AbortController().signal
 
@@ -55,7 +55,7 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
   const read = async (url: URL, request: Omit<UpstreamRequest, 'path'>): Promise<Uint8Array> => {
     const { origin, path } = destinationOf(url)
     const isTrusted = trusted.includes(url.origin)
-    const limits = { ms: fetchTimeoutMs, bytes: mostDocumentBytes, signal: neverAborts, isTrusted }
+    const limits = { ms: fetchTimeoutMs, bytes: maxDocumentBytes, signal: neverAborts, isTrusted }
     const { status, fields, body } = await exchange(origin, { ...request, path }, limits, parts)
     if (status !== 200) throw new OwnRequestError(`${origin.host}: status ${status}`)
     if (hasContentCoding(fields)) throw new OwnRequestError(`${origin.host}: a compressed answer`)
@@ -99,7 +99,7 @@ interface Limits {
   readonly isTrusted?: boolean
 }
 
-interface Answer extends Pick<ResponseHead, 'status' | 'fields'> {
+interface OwnAnswer extends Pick<ResponseHead, 'status' | 'fields'> {
   readonly body: Uint8Array
 }
 
@@ -108,8 +108,8 @@ function exchange(
   request: UpstreamRequest,
   { ms, bytes, signal, isTrusted = false }: Limits,
   { route, connections }: OwnRequestParts,
-): Promise<Answer> {
-  const reader = new AnswerReader(origin.host, bytes)
+): Promise<OwnAnswer> {
+  const reader = new OwnAnswerReader(origin.host, bytes)
   const isOver = new AbortController()
   setTimeout(ms, undefined, { signal: AbortSignal.any([signal, isOver.signal]) }).then(
     () => reader.giveUp(`no answer within ${ms} ms`),
@@ -125,12 +125,12 @@ function exchange(
 }
 
 /** Reads a short answer, or its head alone. */
-class AnswerReader implements UpstreamHandler {
-  readonly answer: Promise<Answer>
+class OwnAnswerReader implements UpstreamHandler {
+  readonly answer: Promise<OwnAnswer>
   isOver = false
   readonly #host: string
   readonly #maxBytes: number
-  readonly #outcome = Promise.withResolvers<Answer>()
+  readonly #outcome = Promise.withResolvers<OwnAnswer>()
   readonly #chunks: Buffer[] = []
   #length = 0
   #head: ResponseHead | undefined

@@ -1,5 +1,5 @@
 import { literalAddress } from '../base/address.ts'
-import { createFairLine } from '../limits/fair-line.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 
@@ -51,14 +51,14 @@ const maxNames = 10_000
 const ownAtOnce = 32
 const ownWaiting = 128
 
-type Answer = Resolution | ResolveFailure
+type ResolveResult = Resolution | ResolveFailure
 
 export function createResolver(options: ResolverOptions): Resolver {
   const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
   // The names in use stay, however many others are looked up.
   const answers = new LRUCache<string, Resolution>({ max: maxNames })
   const underway = new Map<string, NameLookup>()
-  const line = createFairLine({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
+  const line = createFairQueue({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
     const resolution = { addresses, validUntil: clock.steady() + validMs }
@@ -66,7 +66,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     return resolution
   }
 
-  const ask = (name: string, owner: string): Promise<Answer> => {
+  const ask = (name: string, owner: string): Promise<ResolveResult> => {
     const known = underway.get(name)
     // One that waits in another owner's line must not wait for all that this owner has before it.
     if (known !== undefined && (!known.waits || known.owners.has(owner))) return known.answer
@@ -99,13 +99,13 @@ interface NameLookupParts {
 
 /** The look-up of one name, for all who ask for it at the same time. Its answer never rejects. */
 class NameLookup {
-  readonly answer: Promise<Answer>
+  readonly answer: Promise<ResolveResult>
   /** In whose lines it stands. */
   readonly owners = new Set<string>()
   waits = true
   readonly #name: string
   readonly #parts: NameLookupParts
-  readonly #outcome = Promise.withResolvers<Answer>()
+  readonly #outcome = Promise.withResolvers<ResolveResult>()
   readonly #given = new AbortController()
   readonly #timer: NodeJS.Timeout
 
@@ -132,7 +132,7 @@ class NameLookup {
     this.#settle({ failed: 'name_busy' })
   }
 
-  #settle(answer: Answer): void {
+  #settle(answer: ResolveResult): void {
     this.waits = false
     clearTimeout(this.#timer)
     this.#outcome.resolve(answer)

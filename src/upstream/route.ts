@@ -5,14 +5,14 @@ import { isPublicName, refuseFailure } from './failure.ts'
 import type { Resolution, ResolveFailure, Resolver } from './resolve.ts'
 
 /** The addresses of an origin, all of them allowed; or why there are none. */
-export type Found = Resolution | Refusal
+export type RouteResult = Resolution | Refusal
 
 /**
  * The one way out of the gateway, for agents, approved requests, webhooks and the identity provider alike: an origin is
  * refused by its name, looked up, and refused by its addresses, in this order. Connections then go only to the addresses
  * that were checked (dial.ts).
  */
-export interface Route {
+export interface UpstreamRoute {
   /** Refuses by name alone. For callers that decide before they call `find`: a name that is refused decides nothing. */
   refuseName(origin: Origin): Refusal | undefined
   /**
@@ -20,9 +20,9 @@ export interface Route {
    *
    * @param owner agent whose request it is; the gateway itself when absent
    */
-  find(origin: Origin, owner?: string): Found | Promise<Found>
+  find(origin: Origin, owner?: string): RouteResult | Promise<RouteResult>
   /** For an origin that the operator has configured as such: it may be anywhere. */
-  findTrusted(origin: Origin): Promise<Found>
+  findTrusted(origin: Origin): Promise<RouteResult>
 }
 
 export interface RouteParts {
@@ -30,8 +30,8 @@ export interface RouteParts {
   readonly resolver: Resolver
 }
 
-export function createRoute({ egress, resolver }: RouteParts): Route {
-  const checked = (origin: Origin, answer: Resolution | ResolveFailure): Found =>
+export function createRoute({ egress, resolver }: RouteParts): UpstreamRoute {
+  const checked = (origin: Origin, answer: Resolution | ResolveFailure): RouteResult =>
     'failed' in answer ? refuseName(origin, answer) : (egress.checkAddresses(origin, answer.addresses) ?? answer)
 
   return {

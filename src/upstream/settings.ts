@@ -1,7 +1,7 @@
 /** Time limits and sizes of the connections to upstreams. */
 import type { HostPattern } from '../base/host.ts'
 import { fieldValues } from '../http/headers.ts'
-import type { Carrier, CarrierEvents, Connect } from './connection.ts'
+import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
 import type { DialSettings } from './dial.ts'
 
 /** How long an upstream may be silent. */
@@ -40,7 +40,7 @@ export interface ConnectionSettings extends DialSettings, SilenceLimits {
 export type OpenHttp1 = (
   authority: string,
   settings: CarrierSettings,
-  connect: Connect,
+  connect: OpenSocket,
   events: CarrierEvents,
 ) => Carrier
 

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
-import { createFairLine } from '../limits/fair-line.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
 import { candidates, createNameRules, type NameRules } from './name-rules.ts'
 import type { Lookup } from './resolve.ts'
 
@@ -82,7 +82,7 @@ const blockingWaiting = 64
 
 /** getaddrinfo, in a line of its own: a look-up cannot be stopped once it runs. */
 function createBlockingLookup(): Lookup {
-  const line = createFairLine({ atOnce: blockingAtOnce, atOnceEach: blockingAtOnce, waitingEach: blockingWaiting })
+  const line = createFairQueue({ atOnce: blockingAtOnce, atOnceEach: blockingAtOnce, waitingEach: blockingWaiting })
   return (name, signal) =>
     new Promise((resolve, reject) => {
       const work = {

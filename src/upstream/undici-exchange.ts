@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { fieldValues } from '../http/headers.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { type ExchangeParts, UpstreamExchange } from './exchange.ts'
 import { isStatus, StaleConnectionError, UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import { type Http1Head, headOf } from './http1-head.ts'
 import { noteStreamed } from './read-buffers.ts'
@@ -16,7 +16,7 @@ export interface UndiciParts extends ExchangeParts {
 type Controller = Dispatcher.DispatchController
 
 /** One exchange of undici, told to a handler of ours. */
-export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandler {
+export class UndiciExchange extends UpstreamExchange implements Dispatcher.DispatchHandler {
   readonly body: Buffer | Readable | null
   readonly #parts: UndiciParts
   #controller: Controller | undefined
@@ -44,11 +44,11 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
   }
 
   onResponseStart(controller: Controller, status: number, _fields: unknown, reason = ''): void {
-    this.heard = true
+    this.hasAnswer = true
     this.guarded(() => {
       const head = this.#headOf(status, reason, textsOf(controller.rawHeaders))
       if (status < 200) {
-        this.tellInterim(head)
+        this.passInterim(head)
         return
       }
       this.head = head
@@ -79,7 +79,7 @@ export class UndiciExchange extends Exchange implements Dispatcher.DispatchHandl
   broken(error: Error): void {
     const cause = faultOf(error)
     const isReset = cause instanceof UpstreamError ? cause.fault === 'reset' : true
-    super.fail(isReset && this.#parts.isReused && !this.heard ? new StaleConnectionError() : cause)
+    super.fail(isReset && this.#parts.isReused && !this.hasAnswer ? new StaleConnectionError() : cause)
   }
 
   override fail(error: Error): void {

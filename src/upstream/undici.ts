@@ -1,9 +1,15 @@
 import type { Socket } from 'node:net'
 import { Client } from 'undici'
 import { asError } from '../base/as-error.ts'
-import type { Carrier, CarrierEvents, Connect, OnSocket } from './connection.ts'
+import type { Carrier, CarrierEvents, OnSocket, OpenSocket } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { closedConnection, givenUp, type Lease, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import {
+  type ConnectionLease,
+  closedConnection,
+  givenUp,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
 import { keepAliveMargin } from './http1.ts'
 import { writeHead } from './http1-head.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -28,7 +34,7 @@ export class UndiciConnection implements Carrier {
   /** An exchange has ended on this connection. */
   #served = false
 
-  constructor(authority: string, settings: CarrierSettings, connect: Connect, events: CarrierEvents) {
+  constructor(authority: string, settings: CarrierSettings, connect: OpenSocket, events: CarrierEvents) {
     this.#authority = authority
     this.#settings = settings
     this.#events = events
@@ -51,7 +57,7 @@ export class UndiciConnection implements Carrier {
     return this.#destroyed || this.#socket?.destroyed === true
   }
 
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: Lease): boolean {
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean {
     const { method, path, fields, body, bodyLength } = request
     const exchange = new UndiciExchange(request, handler, {
       limits: this.#settings,
@@ -80,7 +86,7 @@ export class UndiciConnection implements Carrier {
   }
 
   /** Undici would connect again by itself: a second connection is refused. */
-  #open(connect: Connect, done: OnSocket): void {
+  #open(connect: OpenSocket, done: OnSocket): void {
     if (this.#destroyed || this.#socket !== undefined) {
       done(closedConnection())
       return

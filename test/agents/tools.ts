@@ -1,7 +1,7 @@
 /** The record of the tools that agents have seen. T65. */
 
 import t from 'tap'
-import { createToolNotes, type SeenTool, type ToolChange } from '../../src/agents/tools.ts'
+import { createToolNotes, type ListedTool, type ToolChange } from '../../src/agents/tools.ts'
 import { createRepeats } from '../../src/audit/repeats.ts'
 import type { AuditEntry, SeenTools, Store } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
@@ -30,12 +30,12 @@ function open() {
   const repeats = createRepeats({ audit: async entry => entries.push(entry), clock })
   const noteRepeated: typeof repeats.note = (...what) => repeats.note(...what)
   const notes = createToolNotes({ store, clock, noteRepeated, onChange })
-  const note = (tools: readonly SeenTool[], agentId = 'a1', server = 's1') =>
+  const note = (tools: readonly ListedTool[], agentId = 'a1', server = 's1') =>
     notes.note({ agentId, server, tools, requestId: 'r1' })
   return { note, entries, changes, kept, clock, repeats, writes: () => writes, told: () => told }
 }
 
-const tool = (name: string, digest: string): SeenTool => ({ name, digest })
+const tool = (name: string, digest: string): ListedTool => ({ name, digest })
 
 t.test('a tool that is not what it was is told once, and recorded before', async t => {
   const { note, changes, entries, writes } = open()

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isGainSpent, judge, type Standing, startStanding, type TrustCause, trustNow } from '../../src/agents/trust.ts'
+import { isGainSpent, judge, startTrust, type TrustCause, type TrustState, trustNow } from '../../src/agents/trust.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
 const rules = { below: 0.2, denials: 10, windowMs: 300_000 }
-const fresh = startStanding({ value: 0.5, at: 0 })
+const fresh = startTrust({ value: 0.5, at: 0 })
 
 /** Applies one cause again and again, `gap` milliseconds apart; how many it took to quarantine, up to `most`. */
 function untilQuarantine(cause: TrustCause, gap: number, most: number) {
@@ -28,7 +28,7 @@ t.test('trust drifts to the middle from both sides with a half-life of a week', 
 
 t.test('each cause has its weight, and gains shrink towards 1', async t => {
   const delta = (cause: TrustCause, value = 0.5) => {
-    const judgement = judge(startStanding({ value, at: 0 }), cause, 0, rules)
+    const judgement = judge(startTrust({ value, at: 0 }), cause, 0, rules)
     t.ok(Math.abs(judgement.before - value) < 1e-9)
     return Math.round(judgement.delta * 1e6) / 1e6
   }
@@ -52,7 +52,7 @@ t.test('successes give no more than 0.05 a day', async t => {
 })
 
 t.test('14 good days lead to about 0.86', async t => {
-  let standing: Standing = fresh
+  let standing: TrustState = fresh
   for (let d = 0; d < 14; d++) {
     for (let i = 0; i < 100; i++) standing = judge(standing, 'success', d * day + i * 60_000, rules).standing
   }
@@ -73,7 +73,7 @@ t.test('low trust quarantines with ten losses in the window, or with two kinds w
   t.ok(standing.value < rules.below)
   t.equal(judge(standing, 'policyDenial', hour, rules).quarantine, 'trust')
   t.equal(judge(standing, 'badCredential', hour, rules).quarantine, undefined, 'which anyone can send')
-  const later = startStanding({ value: 0.1, at: 0 })
+  const later = startTrust({ value: 0.1, at: 0 })
   const first = judge(later, 'humanDenial', 0, rules).standing
   t.equal(judge(first, 'policyDenial', 2 * day, rules).quarantine, undefined, 'the other kind is too long ago')
 })
@@ -101,7 +101,7 @@ t.test('wrong secrets, which anyone can send, neither quarantine an agent nor pu
   let standing = fresh
   for (let i = 0; i < 200; i++) standing = judge(standing, 'badCredential', 0, rules).standing
   t.equal(standing.value, 0.35)
-  const low = judge(startStanding({ value: 0.25, at: 0 }), 'badCredential', 0, rules)
+  const low = judge(startTrust({ value: 0.25, at: 0 }), 'badCredential', 0, rules)
   t.equal(low.delta, 0)
   const strict = judge(fresh, 'badCredential', 0, { ...rules, below: 0.6 })
   t.equal(strict.quarantine, undefined)

@@ -4,7 +4,7 @@ import t from 'tap'
 import { createVerification } from '../../src/audit/verification.ts'
 import { faultOf, genesis, hashOfStored, link } from '../../src/storage/chain.ts'
 import type { AuditRow } from '../../src/storage/schema.ts'
-import type { Link } from '../../src/storage/store.ts'
+import type { ChainLink } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 /** Entries of a stretch. */
@@ -21,7 +21,7 @@ function start() {
   /** What a stretch costs, milliseconds. */
   let costMs = 0
   const audit = {
-    async verify(from: Link, limit: number) {
+    async verify(from: ChainLink, limit: number) {
       asked.push(from.seq)
       clock.advance(costMs)
       const before = records[from.seq - 1]

@@ -96,7 +96,7 @@ async function fullFolder(t: Test) {
   const data = join(directory, 'data')
   const store = await openSqliteStore({ directory: data })
   const seen = { agentId: review.bot.id, server: 'https://mcp.example/mcp', digests: { tool: 'd'.repeat(64) }, at: 1 }
-  await store.tools.keep(seen, { mostServers: 10, mostBytes: 1_000 })
+  await store.tools.keep(seen, { maxServers: 10, maxBytes: 1_000 })
   await store.agents.reset(review.bot.id, { status: 'Active' }, entry('admin.reset'))
   await store.close()
   return { data, origin, waiting }

@@ -14,9 +14,9 @@ import {
   uuid,
   variableName,
 } from '../../src/config/formats.ts'
-import type { Format } from '../../src/config/setting.ts'
+import type { TextFormat } from '../../src/config/setting.ts'
 
-const formats: Record<string, { format: Format; right: string[]; wrong: string[] }> = {
+const formats: Record<string, { format: TextFormat; right: string[]; wrong: string[] }> = {
   headerName: {
     format: headerName,
     right: ['Gateway-Authorization', 'X-Agent', 'x'],

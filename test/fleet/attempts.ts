@@ -1,7 +1,7 @@
 /** Threat T12 of SECURITY.md, over several gateways. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { Attempts } from '../../src/fleet/attempts.ts'
+import { FleetAttempts } from '../../src/fleet/attempts.ts'
 import type { LeaseAsk } from '../../src/limits/lease.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
 
@@ -20,7 +20,7 @@ function openBuckets() {
       return leaseFrom(bucket, ask, limit, 0)
     })
   }
-  return { buckets, calls, lease, gateway: () => new Attempts({ lease, prefix: 'login ' }) }
+  return { buckets, calls, lease, gateway: () => new FleetAttempts({ lease, prefix: 'login ' }) }
 }
 
 t.test('gateways together let as many attempts pass as there are tokens, in few calls', async t => {
@@ -54,7 +54,7 @@ t.test('many keys go with few calls, one call at a time', async t => {
 
 t.test('of many keys 10,000 wait for a database that does not answer; others are not asked for', async t => {
   let asked = 0
-  const silent = new Attempts({
+  const silent = new FleetAttempts({
     prefix: '',
     lease(asks) {
       asked += asks.length
@@ -77,9 +77,9 @@ t.test('of many keys 10,000 wait for a database that does not answer; others are
 })
 
 t.test('an attempt waits 1 s for a database that does not answer, and not at all for one that fails', async t => {
-  const failing = new Attempts({ prefix: '', lease: () => Promise.reject(new Error('gone')) })
+  const failing = new FleetAttempts({ prefix: '', lease: () => Promise.reject(new Error('gone')) })
   t.equal(await failing.take('a'), undefined)
-  const silent = new Attempts({ prefix: '', lease: () => new Promise(() => {}) })
+  const silent = new FleetAttempts({ prefix: '', lease: () => new Promise(() => {}) })
   const start = performance.now()
   t.equal(await silent.take('a'), undefined)
   t.ok(performance.now() - start > 990)

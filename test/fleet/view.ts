@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { MemberRow, Seen } from '../../src/fleet/peers.ts'
+import type { MemberRow, ObservedPeer } from '../../src/fleet/peers.ts'
 import { type FleetReading, viewFleet } from '../../src/fleet/view.ts'
 
 const row = (name: string, more: Partial<MemberRow> = {}): MemberRow => ({
@@ -15,9 +15,9 @@ const row = (name: string, more: Partial<MemberRow> = {}): MemberRow => ({
   },
   ...more,
 })
-const seen = (row: MemberRow, since = 99_900): Seen<MemberRow> => ({ row, since, hasTurned: true })
-const reading = (...members: Seen<MemberRow>[]): FleetReading => ({
-  ...{ own: 'id-own', seen: members, newest: 7, applied: 7, turnMs: 3, fencedAfter: 10_200, at: 100_000 },
+const seen = (row: MemberRow, since = 99_900): ObservedPeer<MemberRow> => ({ row, since, hasTurned: true })
+const reading = (...members: ObservedPeer<MemberRow>[]): FleetReading => ({
+  ...{ self: 'id-own', peers: members, newest: 7, applied: 7, turnMs: 3, fencedAfter: 10_200, at: 100_000 },
 })
 const instant = { now: 1_000_000, isOpen: true }
 const own = seen(row('own', { applied: 5 }), 90_000)

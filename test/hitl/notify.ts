@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import type { Hook, Message } from '../../src/hitl/messages.ts'
+import type { Hook, WebhookMessage } from '../../src/hitl/messages.ts'
 import { createNotifier, type NotifierOptions, subscriptionsOf } from '../../src/hitl/notify.ts'
 import { eventData } from '../../src/hitl/view.ts'
 import { type Delivery, type DeliveryTable, hooksFor } from '../../src/storage/deliveries.ts'
@@ -64,7 +64,7 @@ async function start(options: Setup = {}) {
   const reports: [string, unknown][] = []
   const report = (what: string, error: unknown) => void reports.push([what, error])
   const events = createTestLog()
-  const posted: Message[] = []
+  const posted: WebhookMessage[] = []
   const post = options.post ?? (async () => 204)
   const notifier = createNotifier({
     delays: [1, 1],

@@ -31,7 +31,7 @@ function start(t: Test, maxConnections: number) {
       peerOf: () => undefined,
       headersTimeoutMs: 1_000,
       keepAliveMs: 1_000,
-      quietMs: 60_000,
+      idleMs: 60_000,
     },
     acceptor,
   )

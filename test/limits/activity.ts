@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createActivityLog } from '../../src/limits/activity.ts'
-import type { Untold } from '../../src/limits/untold.ts'
+import type { ActivityDelta } from '../../src/limits/activity-delta.ts'
 import { notesOf } from '../../src/threads/notes.ts'
 
 const minute = 60_000
@@ -138,7 +138,7 @@ t.test('the total of a window is the sum of its buckets, however the gaps fall',
 })
 
 t.test('others are told once what one agent did, and again of its hosts after a while', async t => {
-  const waiting: Untold[] = []
+  const waiting: ActivityDelta[] = []
   const log = createActivityLog(undefined, untold => waiting.push(untold))
   const told = () =>
     waiting.splice(0).flatMap(untold => {
@@ -163,8 +163,8 @@ t.test('others are told once what one agent did, and again of its hosts after a 
   ])
   send(0, noon + 3)
   t.strictSame(told(), [[['request', 'a', noon + 3], 1]], 'a host that is known, and no body')
-  log.hear('a', 'request', noon + 4, 1)
-  log.hear('a', { host: 'y.example', bytes: 7 }, noon + 4, 1)
+  log.add('a', 'request', noon + 4, 1)
+  log.add('a', { host: 'y.example', bytes: 7 }, noon + 4, 1)
   t.strictSame(told(), [], 'nothing of what others told')
   t.match(log.of('a', noon + 4), { requestsLastMinute: 5, bytesToday: 38 })
   send(0, noon + 2 * minute)
@@ -172,7 +172,7 @@ t.test('others are told once what one agent did, and again of its hosts after a 
 })
 
 t.test('what is told has the time of the latest, though an older event is noted with it', async t => {
-  const waiting: Untold[] = []
+  const waiting: ActivityDelta[] = []
   const log = createActivityLog(undefined, untold => waiting.push(untold))
   log.humanDenied('a', noon - 5 * minute)
   log.request('a', noon)
@@ -189,8 +189,8 @@ t.test('what is heard so many times counts as if it was heard one by one', async
   const oneByOne = createActivityLog()
   const body = { host: 'x.example', bytes: 900 }
   for (const log of [once, oneByOne]) log.sent('a', { host: 'x.example', bytes: 100 }, noon)
-  once.hear('a', body, noon, 4)
-  once.hear('a', 'denied', noon, 4)
+  once.add('a', body, noon, 4)
+  once.add('a', 'denied', noon, 4)
   for (let time = 0; time < 4; time++) {
     oneByOne.sent('a', body, noon)
     oneByOne.denied('a', noon)

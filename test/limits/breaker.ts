@@ -3,9 +3,9 @@
 import t from 'tap'
 import {
   breakerShape,
+  type CircuitOutcome,
   type Breaker as ClockedBreaker,
   createBreaker,
-  type Outcome,
   type Permit,
 } from '../../src/limits/breaker.ts'
 import { createTable } from '../fixtures/table.ts'
@@ -20,7 +20,7 @@ function timed(breaker: ClockedBreaker) {
   const at = (now: number) => ({ steady: () => now })
   return {
     acquire: (origin: string, agentId: string, now: number) => breaker.acquire(origin, agentId, at(now)),
-    release: (taken: Permit, outcome: Outcome, now: number) => breaker.release(taken, outcome, at(now)),
+    release: (taken: Permit, outcome: CircuitOutcome, now: number) => breaker.release(taken, outcome, at(now)),
     sweep: (now: number) => breaker.sweep(now),
     openAt: (now: number) => breaker.openAt(now),
     size: () => breaker.size,

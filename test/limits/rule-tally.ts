@@ -5,7 +5,7 @@ t.test('decisions are counted by rule, the default of a policy too', async t => 
   const hits = new RuleTally()
   hits.note('p', null)
   hits.note('p', 'a')
-  hits.hear({ policy: 'p', rule: 'a', would: null, count: 3 })
+  hits.add({ policy: 'p', rule: 'a', would: null, count: 3 })
   hits.note('q', 'a')
   t.strictSame(hits.of('p'), [
     { policy: 'p', rule: 'a', would: null, count: 4 },
@@ -19,11 +19,11 @@ t.test('others are told of each count once, and of none that they told', async t
   const hits = new RuleTally()
   hits.note('p', 'a')
   hits.note('p', 'a')
-  hits.hear({ policy: 'p', rule: 'b', would: null, count: 5 })
-  t.strictSame(hits.untold(), [{ policy: 'p', rule: 'a', would: null, count: 2 }])
-  t.strictSame(hits.untold(), [])
+  hits.add({ policy: 'p', rule: 'b', would: null, count: 5 })
+  t.strictSame(hits.unsent(), [{ policy: 'p', rule: 'a', would: null, count: 2 }])
+  t.strictSame(hits.unsent(), [])
   hits.note('p', 'b')
-  t.strictSame(hits.untold(), [{ policy: 'p', rule: 'b', would: null, count: 1 }])
+  t.strictSame(hits.unsent(), [{ policy: 'p', rule: 'b', would: null, count: 1 }])
   t.strictSame(hits.of('p'), [
     { policy: 'p', rule: 'b', would: null, count: 6 },
     { policy: 'p', rule: 'a', would: null, count: 2 },
@@ -36,14 +36,14 @@ t.test('what a rule would do in shadow is counted by effect', async t => {
   shadows.note('p', 'a b', 'RequireApproval')
   shadows.note('p', 'a b', 'Deny')
   shadows.note('p', 'b', 'Deny')
-  shadows.hear({ policy: 'p', rule: 'a b', would: 'RequireApproval', count: 4 })
+  shadows.add({ policy: 'p', rule: 'a b', would: 'RequireApproval', count: 4 })
   t.strictSame(shadows.of('p'), [
     { policy: 'p', rule: 'a b', would: 'RequireApproval', count: 5 },
     { policy: 'p', rule: 'a b', would: 'Deny', count: 2 },
     { policy: 'p', rule: 'b', would: 'Deny', count: 1 },
   ])
   t.strictSame(
-    shadows.untold().map(({ would, count }) => [would, count]),
+    shadows.unsent().map(({ would, count }) => [would, count]),
     [
       ['Deny', 2],
       ['RequireApproval', 1],

@@ -62,7 +62,7 @@ t.test('short work of many is done in one round, as long as the round has steps 
   const { rounds, round, turns } = turnsByHand()
   const taken: string[] = []
   const work = async (agentId: string, steps: number) => {
-    if (!turns.hasRoom) await turns.next(agentId)
+    if (!turns.hasCapacity) await turns.next(agentId)
     taken.push(agentId)
     turns.spend(steps)
   }
@@ -74,16 +74,16 @@ t.test('short work of many is done in one round, as long as the round has steps 
   t.strictSame(taken, ['a', 'b', 'c', 'd', 'e', 'f'])
   await Promise.all(all)
   while (rounds.length > 0) await round()
-  t.equal(turns.hasRoom, true)
+  t.equal(turns.hasCapacity, true)
 })
 
 t.test('work that comes while others wait does not overtake them', async t => {
   const { round, turns } = turnsByHand()
   const waiting = turns.next('a')
-  t.equal(turns.hasRoom, false)
+  t.equal(turns.hasCapacity, false)
   await round()
   await waiting
-  t.equal(turns.hasRoom, true)
+  t.equal(turns.hasCapacity, true)
 })
 
 t.test('parts of divided work are turns of its agent, and the first is done at once where there is room', async t => {

@@ -1,10 +1,10 @@
 import t from 'tap'
-import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
+import { CallClaims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
 import { Committer } from '../../src/storage/sqlite/commit.ts'
 import { connect } from '../../src/storage/sqlite/database.ts'
-import type { Call } from '../../src/storage/sqlite/protocol.ts'
+import type { StorageCall } from '../../src/storage/sqlite/protocol.ts'
 
-const ping = (id: number): Call => ({ id, table: 'probe', method: 'ping', args: [] })
+const ping = (id: number): StorageCall => ({ id, table: 'probe', method: 'ping', args: [] })
 const done = { value: undefined, changes: [] }
 
 /** A committer over a connection on which `failing` fails once with `errcode`, and how often that was tried. */
@@ -19,7 +19,7 @@ function failingOnce(errcode: number, failing = 'commit') {
   }
   const faults: string[] = []
   const place = { problem: undefined as string | undefined, committed: () => {} }
-  const claims = new Claims(createClaimMemory())
+  const claims = new CallClaims(createClaimMemory())
   const committer = new Committer(
     { connection, db },
     {
@@ -28,7 +28,7 @@ function failingOnce(errcode: number, failing = 'commit') {
       onFault: fault => faults.push(fault),
     },
   )
-  const commit = (calls: readonly Call[]) => committer.commit(calls)
+  const commit = (calls: readonly StorageCall[]) => committer.commit(calls)
   return { connection, tried, faults, place, claims, commit }
 }
 

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
-import type { Follower } from '../../src/storage/feed.ts'
+import type { FeedFollower } from '../../src/storage/feed.ts'
 import type { AgentRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
@@ -16,7 +16,7 @@ async function open(t: Test): Promise<Store> {
 /** What a follower was told. */
 function recorder(inForce?: Promise<void>) {
   const told: [string, string | undefined][] = []
-  const follower: Follower<AgentRecord> = {
+  const follower: FeedFollower<AgentRecord> = {
     load(all) {
       told.push(['load', all.map(({ id }) => id).join()])
       return undefined

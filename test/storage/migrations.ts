@@ -6,7 +6,7 @@ import t from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
 import { connect, migrateWhole } from '../../src/storage/sqlite/database.ts'
 import { deliveries } from '../../src/storage/tables/deliveries.ts'
-import { Notes } from '../../src/storage/unit.ts'
+import { WriteNotes } from '../../src/storage/unit.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
@@ -67,7 +67,7 @@ t.test('messages from before the shares of agents wait on, and share one', async
   for (let n = 0; n < 3; n++) fill('', '')
   await migrateWhole(opened, { ...before, '0007-message-shares': last! })
   for (let n = 0; n < 2; n++) fill(', "agentId"', ", 'a1'")
-  const unit = new Notes(opened.db)
+  const unit = new WriteNotes(opened.db)
   t.strictSame(await deliveries.prune(unit, 0, 4), [{ hook: 'h', agentId: '', count: 1, isOld: false }])
   t.match(await deliveries.next(opened.db, 'h', 9), [{ id: 2 }, { id: 3 }, { id: 4 }, { id: 5 }])
 })

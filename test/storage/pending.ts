@@ -1,29 +1,29 @@
 import t from 'tap'
-import { Claims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
-import type { Call, Done, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
+import { CallClaims, createClaimMemory } from '../../src/storage/sqlite/claims.ts'
+import type { Done, StorageCall, StorageCalls } from '../../src/storage/sqlite/protocol.ts'
 import { createCalls } from '../../src/storage/sqlite/thread.ts'
 import { orUnavailable, StoreError } from '../../src/storage/store.ts'
 
 /** Calls to a thread that answers only when told to, and that thread's view of the claims. */
 function toNobody() {
   const memory = createClaimMemory()
-  const posted: { call: Call; answer: (done: Done) => void; fail: (error: Error) => void }[] = []
+  const posted: { call: StorageCall; answer: (done: Done) => void; fail: (error: Error) => void }[] = []
   const seen = { lost: 0, replies: [] as unknown[] }
   const link = {
     call: (_: keyof StorageCalls, [call]: readonly unknown[]) =>
       new Promise<never>((resolve, fail) =>
-        posted.push({ call: call as Call, answer: done => resolve(done as never), fail }),
+        posted.push({ call: call as StorageCall, answer: done => resolve(done as never), fail }),
       ),
   }
   const onLost = () => {
     seen.lost += 1
   }
-  const ask = createCalls({ link, claims: new Claims(memory), callMs: 100, onLost })
+  const ask = createCalls({ link, claims: new CallClaims(memory), callMs: 100, onLost })
   return {
     posted,
     seen,
-    claims: new Claims(memory),
-    ask: (table: Call['table'], method: string) =>
+    claims: new CallClaims(memory),
+    ask: (table: StorageCall['table'], method: string) =>
       ask({ table, method, args: [] }, done => seen.replies.push(done.value)),
   }
 }

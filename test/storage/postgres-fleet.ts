@@ -59,7 +59,7 @@ async function fleet(t: Test, count: number): Promise<[Member, Member, Member]> 
   for (const member of members) await serves(member)
   const [first] = members
   await eventually(
-    async () => first!.store.fleet().seen.length,
+    async () => first!.store.fleet().peers.length,
     known => known === count,
   )
   await first!.store.agents.insert(agent('a1'), 'h', entry('agent.register'))
@@ -119,7 +119,7 @@ t.test('a gateway in which a follower is slow is waited for', async t => {
   await serves(quick)
   await serves(slow)
   await eventually(
-    async () => quick.store.fleet().seen.length,
+    async () => quick.store.fleet().peers.length,
     known => known === 2,
   )
   let answered = false
@@ -165,7 +165,7 @@ t.test('a gateway that died is waited for once, and its row goes', async t => {
   await set(first, 'Revoked')
   t.equal(second.store.fence.isOpen, false)
   await eventually(
-    async () => first.store.fleet().seen.length,
+    async () => first.store.fleet().peers.length,
     known => known === 1,
   )
   const { ms } = await timed(set(first, 'Active'))

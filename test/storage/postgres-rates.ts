@@ -1,7 +1,7 @@
 /** The buckets of rate limits in the database do what their model does. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { Connections } from '../../src/storage/postgres/connection.ts'
+import { DatabaseConnections } from '../../src/storage/postgres/connection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { leaseTokens } from '../../src/storage/postgres/rates.ts'
 import { type Bucket, fullBucket, leaseFrom } from '../fixtures/fleet-bucket.ts'
@@ -11,7 +11,7 @@ async function open(t: Test) {
   const settings = await createSchema(t)
   const store = await openPostgresStore({ settings })
   t.teardown(() => store.close())
-  const connections = new Connections(settings)
+  const connections = new DatabaseConnections(settings)
   t.teardown(() => connections.close())
   return { store, connections }
 }

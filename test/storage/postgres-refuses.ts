@@ -4,8 +4,8 @@ import t from 'tap'
 import { StartupError } from '../../src/base/refusals.ts'
 import { serverProblem } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
-import { startMs } from '../../src/storage/postgres/patience.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
+import { startMs } from '../../src/storage/postgres/start-deadline.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 
 const { admin, ...settings } = await createSchema(t)

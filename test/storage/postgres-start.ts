@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { Migrator } from 'kysely/migration'
 import t, { type Test } from 'tap'
 import { createMigrations } from '../../src/storage/migrations.ts'
-import { Connections } from '../../src/storage/postgres/connection.ts'
+import { DatabaseConnections } from '../../src/storage/postgres/connection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import type { PostgresSettings } from '../../src/storage/postgres/settings.ts'
 import { eventually } from '../fixtures/gateway.ts'
@@ -94,7 +94,7 @@ t.test('a database at each earlier step is brought up to date, and keeps its row
   for (const step of Object.keys(steps)) {
     const settings = await createSchema(t)
     await settings.admin.query(`create schema ${settings.schema}`)
-    const connections = new Connections(settings)
+    const connections = new DatabaseConnections(settings)
     const client = await connections.acquire()
     const migrator = new Migrator({
       db: connections.over(client),
@@ -116,7 +116,7 @@ t.test('a start looks at no schema but its own: others come and go', async t => 
   const [settings, other] = [await createSchema(t), await createSchema(t)]
   await (await openPostgresStore({ settings: other })).close()
   await (await openPostgresStore({ settings })).close()
-  const connections = new Connections(settings)
+  const connections = new DatabaseConnections(settings)
   t.teardown(() => connections.close())
   const client = await connections.acquire()
   const { introspection } = connections.over(client)

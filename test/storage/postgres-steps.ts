@@ -1,17 +1,17 @@
 /** Steps of the schema that other versions of the gateway bring. */
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { Connections } from '../../src/storage/postgres/connection.ts'
+import { DatabaseConnections } from '../../src/storage/postgres/connection.ts'
 import { prepareDatabase } from '../../src/storage/postgres/migrate.ts'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
-import { type Step, type Steps, stepsOf } from '../../src/storage/postgres/steps.ts'
+import { type MigrationStep, type Steps, stepsOf } from '../../src/storage/postgres/steps.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { actions, agent, deny, entry, suspend } from './contract/samples.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
 
-const adds: Step = { up: async db => void (await sql`create table more (id text primary key)`.execute(db)) }
-const takes: Step = { needs: '2.0.0', up: async db => void (await sql`drop table more`.execute(db)) }
+const adds: MigrationStep = { up: async db => void (await sql`create table more (id text primary key)`.execute(db)) }
+const takes: MigrationStep = { needs: '2.0.0', up: async db => void (await sql`drop table more`.execute(db)) }
 
 /** The steps of this version, and those of one to come. */
 const withSteps = ({ schema }: Settings, more: Steps['own']): Steps => {
@@ -20,7 +20,7 @@ const withSteps = ({ schema }: Settings, more: Steps['own']): Steps => {
 }
 
 async function prepare(t: Test, settings: Settings, version: string, more: Steps['own']) {
-  const connections = new Connections(settings)
+  const connections = new DatabaseConnections(settings)
   t.teardown(() => connections.close())
   return prepareDatabase({ connections, settings, version, steps: withSteps(settings, more) })
 }
@@ -68,7 +68,7 @@ t.test('three starts at once run each step once', async t => {
 t.test('a step that fails changes nothing, nor does what it was to run with', async t => {
   const settings = await createSchema(t)
   await (await open(t, settings, '1.0.0')).close()
-  const fails: Step = { up: async db => void (await sql`select 1 / 0`.execute(db)) }
+  const fails: MigrationStep = { up: async db => void (await sql`select 1 / 0`.execute(db)) }
   await t.rejects(prepare(t, settings, '1.1.0', { '0100-adds': adds, '0101-fails': fails }), { name: 'StartupError' })
   t.strictSame(await prepare(t, settings, '1.1.0', { '0100-adds': adds }), ['0100-adds'])
 })
@@ -101,7 +101,7 @@ t.test('what a running gateway asks for goes on beside columns that a step adds 
     t.ok(await store.grants.remove(id, entry('g')))
     await store.agents.insert(agent(id), 'h', entry('a'))
     t.match(await store.agents.standing(id), { status: 'Active' })
-    const limits = { mostServers: 9, mostBytes: 9_000 }
+    const limits = { maxServers: 9, maxBytes: 9_000 }
     await store.tools.keep({ agentId: id, server: 's', digests: {}, at: 1 }, limits)
     t.match(await store.tools.seen(id, 's'), {})
     t.ok((await store.audit.after(1, 100)).length > 3)

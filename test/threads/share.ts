@@ -2,13 +2,13 @@
 import { mock } from 'node:test'
 import t from 'tap'
 import type { Incident } from '../../src/limits/incidents.ts'
-import type { Link, Notes } from '../../src/threads/notes.ts'
+import type { NoteBatch, NoteLink } from '../../src/threads/notes.ts'
 import { shareActivity } from '../../src/threads/share.ts'
 
 /** A link that keeps what it is sent; `tell` is what comes over it. */
-function fakeLink(): Link & { readonly sent: Notes[]; tell(notes: Notes): void } {
-  const sent: Notes[] = []
-  let take: (notes: Notes) => void = () => {}
+function fakeLink(): NoteLink & { readonly sent: NoteBatch[]; tell(notes: NoteBatch): void } {
+  const sent: NoteBatch[] = []
+  let take: (notes: NoteBatch) => void = () => {}
   return {
     sent,
     tell: notes => take(notes),
@@ -35,13 +35,13 @@ t.test('each thing is told once, what is heard goes on to the other links, and c
   recent.hits.note('p', 'r')
   recent.shadows.note('p', 'r', 'Deny')
   mock.timers.tick(1_000)
-  const told: Notes = [
+  const told: NoteBatch = [
     [['request', 'a1', 10], 1],
     [['hit', 'p', 'r', 2], 1],
     [['shadow', 'p', 'r', 'Deny'], 1],
   ]
   t.strictSame([threads.sent, fleet.sent], [[told], [told]])
-  const heard: Notes = [
+  const heard: NoteBatch = [
     [['request', 'a1', 11], 5],
     [['hit', 'p', 'r', 3], 2],
     [['shadow', 'p', 'r', 'Deny'], 4],

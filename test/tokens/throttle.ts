@@ -1,7 +1,7 @@
 /** Threat T12 of SECURITY.md. */
 
 import t from 'tap'
-import { createThrottle, type FleetRoom, type Throttle } from '../../src/tokens/throttle.ts'
+import { createThrottle, type FleetAttemptLimit, type Throttle } from '../../src/tokens/throttle.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 function begin(throttle: Throttle, key: string) {
@@ -53,7 +53,7 @@ t.test('made-up keys do not grow the memory without end', async t => {
 /** A fleet of four that answers so, one answer a call; the calls. */
 function answering(...answers: (number | undefined)[]) {
   const calls: string[] = []
-  const fleet: FleetRoom = {
+  const fleet: FleetAttemptLimit = {
     async take() {
       calls.push('take')
       return answers.shift()

@@ -10,7 +10,7 @@ import {
   refuseFailure,
 } from '../../src/upstream/failure.ts'
 import { UpstreamError } from '../../src/upstream/handler.ts'
-import { UpstreamBusyError } from '../../src/upstream/waiting-line.ts'
+import { UpstreamBusyError } from '../../src/upstream/waiting-queue.ts'
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 

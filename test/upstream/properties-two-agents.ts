@@ -8,7 +8,7 @@ import { Duplex, PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
-import type { Connect } from '../../src/upstream/connection.ts'
+import type { OpenSocket } from '../../src/upstream/connection.ts'
 import { Connections } from '../../src/upstream/connections.ts'
 import { Http1Connection } from '../../src/upstream/http1.ts'
 import type { OpenHttp1 } from '../../src/upstream/settings.ts'
@@ -83,7 +83,7 @@ async function play(asked: readonly Asked[], script: readonly Script[]): Promise
   }
   const limits = { perOrigin: 2, total: 2, maxWaiting: 100, waitMs: 60_000, http2Hosts: [] }
   const openHttp1: OpenHttp1 = (authority, settings, _connect, events) => {
-    const connectHere: Connect = (onread, done) => {
+    const connectHere: OpenSocket = (onread, done) => {
       const socket = connect(world, onread as OnReadOpts)
       sockets.push(socket)
       process.nextTick(done, null, socket as Socket)

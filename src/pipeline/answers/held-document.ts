@@ -1,8 +1,8 @@
-import { Gathered } from '../../base/gathered.ts'
+import { GrowingBuffer } from '../../base/growing-buffer.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { Sendable } from '../exchange.ts'
 import type { ReaderParts } from '../parts.ts'
-import type { Output, Rewriter } from './interest.ts'
+import type { AnswerOutput, Rewriter } from './interest.ts'
 
 /** Longer answers are not read as one document, bytes: parsing the longest answer would block the event loop. */
 export const longestDocument = 1_048_576
@@ -13,14 +13,14 @@ export const unreadable = refuse('tool_list_unreadable')
 export abstract class HeldDocument implements Rewriter {
   protected readonly exchange: Sendable
   protected readonly parts: ReaderParts
-  readonly #out: Output
+  readonly #out: AnswerOutput
   readonly #mustBeRead: boolean
-  readonly #whole = new Gathered()
+  readonly #whole = new GrowingBuffer()
   #isPassing = false
   #isRefused = false
 
   /** @param mustBeRead the agent must not get it unread */
-  constructor(exchange: Sendable, mustBeRead: boolean, out: Output, parts: ReaderParts) {
+  constructor(exchange: Sendable, mustBeRead: boolean, out: AnswerOutput, parts: ReaderParts) {
     this.exchange = exchange
     this.parts = parts
     this.#out = out

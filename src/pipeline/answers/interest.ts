@@ -11,7 +11,7 @@ export interface Interest {
    * Reads the answer in front of `out`. A refusal when the agent must not get it; undefined when there is nothing to
    * read in it.
    */
-  open(head: ResponseHead, out: Output): Rewriter | Refusal | undefined
+  open(head: ResponseHead, out: AnswerOutput): Rewriter | Refusal | undefined
 }
 
 /** Takes the body of an answer, and passes on what the agent gets. */
@@ -25,7 +25,7 @@ export interface Rewriter {
 export type BodyLength = number | 'unknown' | 'unchanged'
 
 /** Where a rewriter writes: to the agent, or into the next rewriter. */
-export interface Output {
+export interface AnswerOutput {
   writeHead(length: BodyLength): void
   /** `bytes` are valid during this call alone. */
   write(bytes: Buffer): void
@@ -37,7 +37,7 @@ export interface Output {
 }
 
 /** The end of the last rewriter. */
-export interface AgentOutput extends Output {
+export interface AgentOutput extends AnswerOutput {
   /** Fits the fields to a body that a rewriter in front of the last one makes, before the head is written. */
   describe(length: BodyLength): void
 }

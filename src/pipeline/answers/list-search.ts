@@ -27,7 +27,7 @@ const pieceBytes = 65_536
 const stepsPerPiece = 8_192
 /** Longer bodies, and bodies of more values, are not parsed: servers may take them, so their text decides. */
 const longestParsed = 1_048_576
-const mostValues = 10_000
+const maxValues = 10_000
 
 /** Searches a body that streams for the name of the method. */
 export class ListSearch {
@@ -74,7 +74,7 @@ export class ListQuestion implements Work {
       if (!this.#search.push(piece)) continue
       this.asks = true
       if (this.#body.length > longestParsed || !isUtf8(this.#body)) return true
-      this.#reading = new JsonReading(this.#body, mostValues)
+      this.#reading = new JsonReading(this.#body, maxValues)
     }
     if (!this.#reading.advance(budget)) return false
     const { result } = this.#reading

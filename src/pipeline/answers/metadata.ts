@@ -7,16 +7,16 @@ import { isObject } from '../../base/records.ts'
 import { fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Sendable } from '../exchange.ts'
-import type { Answered } from '../links.ts'
+import type { LinkedAnswer } from '../links.ts'
 import type { ReaderParts } from '../parts.ts'
 import { acceptsJson, isCoded } from './fields.ts'
 import { HeldDocument, longestDocument } from './held-document.ts'
-import type { Interest, Output, Rewriter } from './interest.ts'
+import type { AnswerOutput, Interest, Rewriter } from './interest.ts'
 import type { AnswerReader } from './reader.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
 /** Documents of more values are not read as metadata. */
-const mostValues = 1_000
+const maxValues = 1_000
 
 export const metadataReader = (parts: ReaderParts): AnswerReader => ({
   wantsBody: () => false,
@@ -50,7 +50,7 @@ class MetadataInterest implements Interest {
     this.#parts = parts
   }
 
-  open(head: ResponseHead, out: Output): Rewriter | undefined {
+  open(head: ResponseHead, out: AnswerOutput): Rewriter | undefined {
     const { status, fields, contentLength = 0 } = head
     const type = fieldValues(fields, 'content-type').join().toLowerCase()
     const isDocument = status >= 200 && status <= 299 && status !== 204 && !type.includes('text/event-stream')
@@ -72,8 +72,8 @@ class Metadata extends HeldDocument {
 }
 
 /** The document with the resource as the client knows it. Any other document is returned unchanged. */
-function onVirtualHost(document: Buffer, exchange: Answered): Buffer {
-  const parsed = parseStrictJson(document, mostValues)
+function onVirtualHost(document: Buffer, exchange: LinkedAnswer): Buffer {
+  const parsed = parseStrictJson(document, maxValues)
   const metadata = 'value' in parsed ? parsed.value : undefined
   const { addressing } = exchange
   if (!isObject(metadata)) return document

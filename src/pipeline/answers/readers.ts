@@ -2,7 +2,7 @@ import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Decided, Sendable } from '../exchange.ts'
 import type { Parts, ReaderParts } from '../parts.ts'
-import type { AgentOutput, Interest, Output, Rewriter } from './interest.ts'
+import type { AgentOutput, AnswerOutput, Interest, Rewriter } from './interest.ts'
 import { metadataReader } from './metadata.ts'
 import type { AnswerReader } from './reader.ts'
 import { toolReader } from './tools.ts'
@@ -66,7 +66,7 @@ export function openRewriters(
 }
 
 /** Passes what one rewriter writes on to the next one. The last one writes the head. */
-const joint = (next: Rewriter, out: AgentOutput): Output => ({
+const joint = (next: Rewriter, out: AgentOutput): AnswerOutput => ({
   writeHead: length => out.describe(length),
   write: bytes => next.take(bytes),
   finish: () => next.end(),

@@ -1,7 +1,7 @@
 import type { Sendable } from '../exchange.ts'
 import type { ReaderParts } from '../parts.ts'
 import { HeldDocument } from './held-document.ts'
-import type { Output } from './interest.ts'
+import type { AnswerOutput } from './interest.ts'
 import { mayHoldList, searchForList } from './list-name.ts'
 import type { TextSearch } from './text-search.ts'
 import { readToolList } from './tool-list.ts'
@@ -19,7 +19,7 @@ export class ToolDocument extends HeldDocument {
   readonly #terms: DocumentTerms
   #search: TextSearch | undefined
 
-  constructor(exchange: Sendable, terms: DocumentTerms, out: Output, parts: ReaderParts) {
+  constructor(exchange: Sendable, terms: DocumentTerms, out: AnswerOutput, parts: ReaderParts) {
     super(exchange, terms.isList, out, parts)
     this.#terms = terms
   }

@@ -1,9 +1,9 @@
 import type { Sendable } from '../exchange.ts'
-import { EventSplitter, type Piece, readEvent, withData } from '../mcp/event-splitter.ts'
+import { type EventPiece, EventSplitter, readEvent, withData } from '../mcp/event-splitter.ts'
 import { readRpcCall, rpcError } from '../mcp/json-rpc.ts'
 import type { ReaderParts } from '../parts.ts'
 import { holdAnswer, longestDocument, unreadable } from './held-document.ts'
-import type { Output, Rewriter } from './interest.ts'
+import type { AnswerOutput, Rewriter } from './interest.ts'
 import { mayHoldList, searchForEndpoint, searchForList } from './list-name.ts'
 import type { TextSearch } from './text-search.ts'
 import { readToolList } from './tool-list.ts'
@@ -23,12 +23,12 @@ interface EventTerms {
 export class ToolEvents implements Rewriter {
   readonly #exchange: Sendable
   readonly #parts: ReaderParts
-  readonly #out: Output
+  readonly #out: AnswerOutput
   readonly #isAsked: boolean
   /** Until a stream names an endpoint, it may be one of another API, which is not read. */
   #endpoint: TextSearch | undefined
   readonly #splitter = new EventSplitter(shortestMessage)
-  readonly #waiting: Piece[] = []
+  readonly #waiting: EventPiece[] = []
   #isWorking = false
   #hasEnded = false
   /** Bytes of the event that has not ended that are counted as held. */
@@ -37,7 +37,7 @@ export class ToolEvents implements Rewriter {
   #passing: TextSearch | undefined
   #isOver = false
 
-  constructor(exchange: Sendable, { isAsked, needsEndpoint }: EventTerms, out: Output, parts: ReaderParts) {
+  constructor(exchange: Sendable, { isAsked, needsEndpoint }: EventTerms, out: AnswerOutput, parts: ReaderParts) {
     this.#exchange = exchange
     this.#parts = parts
     this.#out = out
@@ -70,7 +70,7 @@ export class ToolEvents implements Rewriter {
     if (!this.#isWorking && !this.#isOver) void this.#work()
   }
 
-  #mayList({ bytes }: Piece): boolean {
+  #mayList({ bytes }: EventPiece): boolean {
     return this.#endpoint === undefined && mayHoldList(bytes)
   }
 
@@ -116,7 +116,7 @@ export class ToolEvents implements Rewriter {
   }
 
   /** Undefined when it cannot be passed on. */
-  async #read({ bytes, isShort }: Piece): Promise<Buffer | undefined> {
+  async #read({ bytes, isShort }: EventPiece): Promise<Buffer | undefined> {
     const event = isShort ? undefined : readEvent(bytes.toString())
     if (event === undefined) return undefined
     const list = await readToolList(Buffer.from(event.data), this.#exchange, this.#parts)

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import type { SeenTool } from '../../agents/tools.ts'
+import type { ListedTool } from '../../agents/tools.ts'
 import { canonicalPieces } from '../../base/json.ts'
 import { redactPath } from '../../base/redact.ts'
 import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
@@ -16,8 +16,8 @@ import type { ReaderParts } from '../parts.ts'
 import { workInTurns } from '../work-turns.ts'
 import { longestDocument } from './held-document.ts'
 
-const mostValues = 50_000
-const mostTools = 1_000
+const maxValues = 50_000
+const maxTools = 1_000
 /** Tools that are decided in one turn of the event loop, and when it is over; milliseconds. One takes 1 ms with 1,000 rules. */
 const toolsPerTurn = 100
 const turnMs = 1
@@ -40,7 +40,7 @@ export async function readToolList(
 ): Promise<ReadList | undefined> {
   const value = await parseInTurns(bytes, exchange.agent.id, parts)
   if (value === undefined) return undefined
-  const seen: SeenTool[] = []
+  const listed: ListedTool[] = []
   let isChanged = false
   for (const message of Array.isArray(value) ? value : [value]) {
     const result = memberOf(message, 'result')
@@ -48,23 +48,23 @@ export async function readToolList(
     // Clients that ignore letter case may find another list.
     if (tools === unreadable) return undefined
     if (!isRecord(result) || !Array.isArray(tools)) continue
-    if (tools.length > mostTools) return undefined
+    if (tools.length > maxTools) return undefined
     const kept = await visibleTools(tools, exchange, parts)
-    if (parts.config.Mcp.NoteToolChanges) seen.push(...(await digestsOf(kept, exchange.agent.id, parts)))
+    if (parts.config.Mcp.NoteToolChanges) listed.push(...(await digestsOf(kept, exchange.agent.id, parts)))
     if (kept.length === tools.length) continue
     isChanged = true
     result['tools'] = kept
     // Another agent may see other tools.
     if (result['cacheScope'] === 'public') result['cacheScope'] = 'private'
   }
-  if (seen.length > 0) await note(seen, exchange, parts)
+  if (listed.length > 0) await note(listed, exchange, parts)
   const shown = isChanged ? Buffer.from(JSON.stringify(value)) : bytes
   return { bytes: shown, isChanged }
 }
 
 async function parseInTurns(bytes: Buffer, agentId: string, { workTurns }: ReaderParts): Promise<unknown> {
   if (bytes.length > longestDocument || !isUtf8(bytes)) return undefined
-  const reading = new JsonReading(bytes, mostValues)
+  const reading = new JsonReading(bytes, maxValues)
   await workInTurns(reading, agentId, workTurns)
   const { result } = reading
   return result instanceof JsonDocument ? result.value : undefined
@@ -104,8 +104,8 @@ function isTool(value: unknown): value is Tool {
 const stepsPerPiece = 16
 
 /** The digests of the definitions of tools, computed in turns of the event loop. */
-async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: ReaderParts): Promise<SeenTool[]> {
-  const seen: SeenTool[] = []
+async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }: ReaderParts): Promise<ListedTool[]> {
+  const listed: ListedTool[] = []
   let left = 0
   for (const tool of tools) {
     // These members may change with each answer, and no model reads them.
@@ -120,15 +120,15 @@ async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }:
       text += piece
       left -= piece.length + stepsPerPiece
     }
-    seen.push({ name: tool.name, digest: digestOf(text) })
+    listed.push({ name: tool.name, digest: digestOf(text) })
   }
-  return seen
+  return listed
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
 /** The agent gets its list after a change was recorded. A failure to record does not keep the list back. */
-async function note(tools: readonly SeenTool[], exchange: Sendable, parts: ReaderParts): Promise<void> {
+async function note(tools: readonly ListedTool[], exchange: Sendable, parts: ReaderParts): Promise<void> {
   const { agent, target, requestId } = exchange
   // Queries may hold secrets.
   const query = target.query === undefined ? '' : `?${digestOf(target.query).slice(0, 16)}`

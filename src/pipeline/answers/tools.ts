@@ -7,7 +7,7 @@ import type { ReaderParts } from '../parts.ts'
 import { workInTurns, workOneTurn } from '../work-turns.ts'
 import { acceptsJson, isCoded } from './fields.ts'
 import { longestDocument, unreadable } from './held-document.ts'
-import type { Interest, Output, Rewriter } from './interest.ts'
+import type { AnswerOutput, Interest, Rewriter } from './interest.ts'
 import { ListQuestion, ListSearch } from './list-search.ts'
 import { asksForMetadata } from './metadata.ts'
 import type { AnswerReader } from './reader.ts'
@@ -45,7 +45,7 @@ function interestByBody(
     const asks = question.asks ? 'list' : asksByHead(exchange)
     return asks === undefined ? undefined : new ToolInterest(exchange, asks, parts)
   }
-  const begun = workTurns.hasRoom
+  const begun = workTurns.hasCapacity
   if (begun && workOneTurn(question, workTurns)) return found()
   return workInTurns(question, exchange.agent.id, workTurns, begun).then(found)
 }
@@ -91,7 +91,7 @@ class ToolInterest implements Interest {
     if (this.#search?.finds(piece) === true) this.#asks = 'list'
   }
 
-  open(head: ResponseHead, out: Output): Rewriter | Refusal | undefined {
+  open(head: ResponseHead, out: AnswerOutput): Rewriter | Refusal | undefined {
     const asks = this.#asks
     if (asks === undefined) return undefined
     const reading = readingOf(asks, head)

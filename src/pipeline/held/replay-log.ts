@@ -1,6 +1,6 @@
 import { redactPath } from '../../base/redact.ts'
 import { parseTarget } from '../../base/target.ts'
-import type { HeldRequest, ReplayResult, Send, SendContext } from '../../hitl/model.ts'
+import type { HeldRequest, ReplayResult, SendContext, SendRequest } from '../../hitl/model.ts'
 import type { Log } from '../../log/log.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
@@ -10,7 +10,7 @@ interface ReplayLogParts {
 }
 
 /** Writes one line for each approved request that was sent, or could not be, under the request id of the approval. */
-export function withLog(send: Send, { log, clock }: ReplayLogParts): Send {
+export function withLog(send: SendRequest, { log, clock }: ReplayLogParts): SendRequest {
   return async (request, context) => {
     const start = clock.steady()
     const result = await send(request, context)

@@ -93,11 +93,11 @@ function heldFields(exchange: Decided, parts: Parts): readonly string[] {
 
 async function wholeBody(exchange: Decided, parts: Parts): Promise<Buffer | Refusal> {
   if (exchange.body !== undefined || !exchange.hasBody) return exchange.body ?? Buffer.alloc(0)
-  const most = parts.config.HumanInTheLoop.MaxStoredBodyBytes
-  const tooLarge = refuse('body_too_large', `A request held for review may have a body of ${most} bytes at most.`)
-  if (exchange.fields.contentLength > most) return tooLarge
+  const max = parts.config.HumanInTheLoop.MaxStoredBodyBytes
+  const tooLarge = refuse('body_too_large', `A request held for review may have a body of ${max} bytes at most.`)
+  if (exchange.fields.contentLength > max) return tooLarge
   exchange.continue()
-  const held = await holdBody(exchange, most, parts)
+  const held = await holdBody(exchange, max, parts)
   if (isRefusal(held)) return held
   return held.complete ? held.bytes : tooLarge
 }

@@ -1,10 +1,10 @@
-import { Gathered } from '../../base/gathered.ts'
+import { GrowingBuffer } from '../../base/growing-buffer.ts'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 /** Bytes of an event stream: one event, or several that are short. */
-export interface Piece {
+export interface EventPiece {
   readonly bytes: Buffer
   readonly isShort: boolean
 }
@@ -16,7 +16,7 @@ export interface Piece {
 export class EventSplitter {
   readonly #shortest: number
   /** Of the event that has not ended. */
-  readonly #begun = new Gathered()
+  readonly #begun = new GrowingBuffer()
   #lineLength = 0
   #isBehindReturn = false
 
@@ -31,8 +31,8 @@ export class EventSplitter {
   }
 
   /** The events that end in these bytes, which are copied. */
-  push(chunk: Buffer): Piece[] {
-    const pieces: Piece[] = []
+  push(chunk: Buffer): EventPiece[] {
+    const pieces: EventPiece[] = []
     /** Where the event begins, and the short ones before it. */
     let from = 0
     let shortFrom = 0
@@ -63,7 +63,7 @@ export class EventSplitter {
   }
 
   /** The bytes of the event that has not ended. */
-  rest(): Piece {
+  rest(): EventPiece {
     return this.#take(Buffer.alloc(0))
   }
 
@@ -71,11 +71,11 @@ export class EventSplitter {
     return length < this.#shortest
   }
 
-  #addShort(pieces: Piece[], events: Buffer): void {
+  #addShort(pieces: EventPiece[], events: Buffer): void {
     if (events.length > 0) pieces.push({ bytes: Buffer.from(events), isShort: true })
   }
 
-  #take(last: Buffer): Piece {
+  #take(last: Buffer): EventPiece {
     if (this.#begun.size > 0) this.#begun.add(last)
     const bytes = this.#begun.size > 0 ? this.#begun.take() : Buffer.from(last)
     return { bytes, isShort: this.#isShort(bytes.length) }
@@ -83,7 +83,7 @@ export class EventSplitter {
 }
 
 /** Splitting the lines of one event is one piece of work. */
-const mostLines = 10_000
+const maxLines = 10_000
 
 const standard = /\r\n|\r|\n/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they end lines in Python.
@@ -102,9 +102,9 @@ export interface Event {
  */
 export function readEvent(event: string): Event | undefined {
   const text = event.replace(/^\ufeff/, '')
-  const lines = text.split(standard, mostLines + 1)
-  const ofPython = event.split(splitlines, mostLines + 1)
-  if (lines.length > mostLines || ofPython.length > mostLines) return undefined
+  const lines = text.split(standard, maxLines + 1)
+  const ofPython = event.split(splitlines, maxLines + 1)
+  if (lines.length > maxLines || ofPython.length > maxLines) return undefined
   const ofGo = event.split('\n').map(line => line.replace(/\r+$/, ''))
   const data = dataOf(lines)
   const others = [dataOf(event.split(standard)), dataOf(ofGo), dataOf(ofPython)]

@@ -32,7 +32,7 @@ const errorCode = -32_010
 /** `HeaderMismatch` (MCP 2026-07-28, "Server Validation"). */
 const mismatchCode = -32_020
 
-type Message = Readonly<Record<string, unknown>>
+type RpcMessage = Readonly<Record<string, unknown>>
 
 /** Whether a request comes from an MCP client: MCP wants both types in `Accept`, literally. */
 export function isFromMcp(method: string | undefined, rawHeaders: readonly string[]): boolean {
@@ -79,7 +79,7 @@ export function readCancellation(body: Buffer): RpcId | undefined {
 }
 
 /** The error that answers one request. */
-export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusal, requestId: string): Message {
+export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusal, requestId: string): RpcMessage {
   const data = { code: refusal, status, reason: detail, requestId, ...members }
   return {
     jsonrpc: '2.0',
@@ -91,22 +91,22 @@ export function rpcError(id: RpcId, { refusal, status, detail, members }: Refusa
 /** Smaller than steps of servers: progress must only grow (MCP, "Progress"), and the server reports its own afterwards. */
 const smallStep = 1e-6
 
-export function progressMessage(progressToken: RpcId, step: number, message: string): Message {
+export function progressMessage(progressToken: RpcId, step: number, message: string): RpcMessage {
   const params = { progressToken, progress: step * smallStep, message }
   return { jsonrpc: '2.0', method: 'notifications/progress', params }
 }
 
-function progressTokenOf({ params }: Message): RpcId | undefined {
+function progressTokenOf({ params }: RpcMessage): RpcId | undefined {
   const meta = isObject(params) ? params['_meta'] : undefined
   const token = isObject(meta) ? meta['progressToken'] : undefined
   return isId(token) ? token : undefined
 }
 
-export function isMessage(value: unknown): value is Message {
+export function isMessage(value: unknown): value is RpcMessage {
   return isObject(value) && value['jsonrpc'] === '2.0'
 }
 
-function isRequest(message: Message): message is Message & { readonly id: RpcId } {
+function isRequest(message: RpcMessage): message is RpcMessage & { readonly id: RpcId } {
   return typeof message['method'] === 'string' && isId(message['id'])
 }
 

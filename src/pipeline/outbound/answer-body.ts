@@ -9,7 +9,7 @@ import type { Writable } from 'node:stream'
  */
 const bufferBytes = 65_536 + 16
 /** Buffers that this thread keeps: 2 MiB. More are in use only while many clients are slow. */
-const mostKept = 32
+const maxKept = 32
 const free: Buffer[] = []
 
 /** The content is old: only bytes written since may be sent. */
@@ -17,7 +17,7 @@ const takeBuffer = (): Buffer => free.pop() ?? Buffer.allocUnsafeSlow(bufferByte
 
 /** Call it once for each buffer taken, when nothing reads it. Buffers that are never given back are collected. */
 function giveBuffer(buffer: Buffer): void {
-  if (free.length < mostKept) free.push(buffer)
+  if (free.length < maxKept) free.push(buffer)
 }
 
 /** Up to this length a piece is written as a string: node joins it with the head, and no buffer stays in use, bytes. */
@@ -27,7 +27,7 @@ const frameBytes = 5 + 2 + 2
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
-export interface Pace {
+export interface BackPressure {
   /** The client does not take what was written. */
   readonly onFull: () => void
   /** It has taken everything. */
@@ -43,7 +43,7 @@ export interface Pace {
 export class AnswerBody {
   readonly #res: ServerResponse
   readonly #chunked: boolean
-  readonly #pace: Pace
+  readonly #pace: BackPressure
   /** Where pieces are written past `res`, which would cork each: known once the head has gone there. */
   #socket: Socket | undefined
   /** Bytes that are not written yet. */
@@ -52,7 +52,7 @@ export class AnswerBody {
   #isDue = false
   #isHeadSent = false
 
-  constructor(res: ServerResponse, pace: Pace) {
+  constructor(res: ServerResponse, pace: BackPressure) {
     this.#res = res
     this.#chunked = res.chunkedEncoding
     this.#pace = pace
@@ -96,8 +96,8 @@ export class AnswerBody {
   #append(bytes: Buffer, at: number): number {
     this.#buffer ??= takeBuffer()
     const buffer = this.#buffer
-    const room = bufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
-    const length = Math.min(room, bytes.length - at)
+    const free = bufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
+    const length = Math.min(free, bytes.length - at)
     if (this.#chunked) this.#used += buffer.write(`${length.toString(16)}\r\n`, this.#used, 'latin1')
     bytes.copy(buffer, this.#used, at, at + length)
     this.#used += length

@@ -1,6 +1,6 @@
 import { passFields } from '../../http/headers.ts'
 import { fieldName, type Lead } from '../../http/names.ts'
-import { type Answered, type Links, linkTo } from '../links.ts'
+import { type LinkedAnswer, type Links, linkTo } from '../links.ts'
 
 /**
  * The fields of an upstream's answer as the client gets them, flat. A client that follows a link sends its header fields
@@ -8,7 +8,7 @@ import { type Answered, type Links, linkTo } from '../links.ts'
  * other upstream receives them. What would hold for the whole origin of the gateway is renamed. docs/requests.md has the
  * table.
  */
-export function answerFields(received: readonly string[], exchange: Answered, links: Links): string[] {
+export function answerFields(received: readonly string[], exchange: LinkedAnswer, links: Links): string[] {
   const fields: string[] = []
   const leads = passFields(received, fields)
   if (leads && exchange.addressing.road !== undefined) return withoutOthers(fields)
@@ -36,13 +36,13 @@ const notForClients: ReadonlySet<string> = new Set(['alt-svc', 'proxy-authentica
  *
  * @param fields those that the client gets; the status of the upstream is added when it is replaced
  */
-export function answerStatus(status: number, { addressing }: Answered, fields: string[]): number {
+export function answerStatus(status: number, { addressing }: LinkedAnswer, fields: string[]): number {
   if (status !== 407 || addressing.road === undefined) return status
   fields.push(`${upstreamPrefix}Status`, String(status))
   return 502
 }
 
-function leadThroughGateway(fields: string[], exchange: Answered, links: Links): void {
+function leadThroughGateway(fields: string[], exchange: LinkedAnswer, links: Links): void {
   const { length } = fields
   for (let i = 0; i < length; i += 2) {
     const { leads } = fieldName(fields[i]!)
@@ -64,7 +64,7 @@ function leadThroughGateway(fields: string[], exchange: Answered, links: Links):
 const upstreamPrefix = 'Gateway-Upstream-'
 
 /** Whether the settings, or the way in which the upstream is called, leave such fields as they are. */
-function isPassed(leads: Lead, { addressing }: Answered, { redirects, cookies }: Links): boolean {
+function isPassed(leads: Lead, { addressing }: LinkedAnswer, { redirects, cookies }: Links): boolean {
   if (leads === 'cookie') return cookies === 'Pass'
   if (leads === 'origin') return !addressing.sharesOrigin
   if (leads === 'proxy') return true
@@ -72,7 +72,7 @@ function isPassed(leads: Lead, { addressing }: Answered, { redirects, cookies }:
 }
 
 /** Undefined when the client must not act on the field. */
-type Rewrite = (value: string, exchange: Answered) => string | undefined
+type Rewrite = (value: string, exchange: LinkedAnswer) => string | undefined
 
 const rewrites: Readonly<Record<Lead, Rewrite>> = {
   location: linkTo,
@@ -89,7 +89,7 @@ const rewrites: Readonly<Record<Lead, Rewrite>> = {
 const linkValue = /[\s,]*(?:<([^<>]*)>((?:[^",<]|"(?:[^"\\]|\\.)*")*)(?=,|$)|$)/y
 
 /** The links that can be followed through the gateway, with their parameters; undefined when there are none. */
-export function linkField(value: string, exchange: Answered): string | undefined {
+export function linkField(value: string, exchange: LinkedAnswer): string | undefined {
   const kept: string[] = []
   linkValue.lastIndex = 0
   while (linkValue.lastIndex < value.length) {
@@ -105,7 +105,7 @@ export function linkField(value: string, exchange: Answered): string | undefined
 /** `5; url=https://example.com/`, as browsers read it. */
 const refreshStart = /^([\d.]+)\s*(?:[;,]\s*)?(?:url\s*=\s*)?(["']?)/i
 
-function refresh(value: string, exchange: Answered): string | undefined {
+function refresh(value: string, exchange: LinkedAnswer): string | undefined {
   const text = value.trim()
   const [start, seconds, quote = ''] = refreshStart.exec(text) ?? []
   if (start === undefined) return undefined
@@ -122,7 +122,7 @@ function refresh(value: string, exchange: Answered): string | undefined {
  * credential, and send it to the address that the challenge names. On a virtual host the metadata of OAuth (RFC 9728
  * section 5.1) is found there.
  */
-function challenge(value: string, exchange: Answered): string | undefined {
+function challenge(value: string, exchange: LinkedAnswer): string | undefined {
   if (exchange.tokenNames.includes('authorization')) return undefined
   return value.replace(/(\bresource_metadata=")([^"]*)"/i, (whole, name: string, text: string) => {
     const url = URL.parse(text)
@@ -136,7 +136,7 @@ function challenge(value: string, exchange: Answered): string | undefined {
  * gets the one that the client would have given it (RFC 6265 section 5.1.4), since there it would be the path of another
  * upstream. All else keeps its bytes and its order.
  */
-function scopedCookie(cookie: string, { target, addressing }: Answered): string {
+function scopedCookie(cookie: string, { target, addressing }: LinkedAnswer): string {
   const [pair = '', ...attributes] = cookie.split(';')
   const kept = attributes.filter(attribute => nameOf(attribute) !== 'domain')
   const usual = addressing.cookiePath('', target)

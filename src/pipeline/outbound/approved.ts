@@ -73,8 +73,8 @@ export function openApproved(
 export const approved: CallKind<ApprovedCall> = {
   viewOf: (call, parts) => new ApprovedView(call, call.request.body.byteLength, parts),
   bodyOf({ request: { body } }, { config }) {
-    const most = config.Proxy.MaxEvaluatedBodyBytes
-    return { bytes: body.subarray(0, most), complete: body.byteLength <= most }
+    const max = config.Proxy.MaxEvaluatedBodyBytes
+    return { bytes: body.subarray(0, max), complete: body.byteLength <= max }
   },
   stillHolds({ context, rulebook }, parts) {
     const fenced = parts.fencedAs()

@@ -16,7 +16,7 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import { noteStreamed } from '../../upstream/read-buffers.ts'
-import type { Exchange, Sendable, Sender } from '../exchange.ts'
+import type { Exchange, ExchangeSender, Sendable } from '../exchange.ts'
 import { freeKey } from '../held/grants.ts'
 import type { Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
@@ -45,7 +45,7 @@ export function forward(exchange: Sendable, parts: Parts, again: Again): undefin
 }
 
 /** Sends a request, and passes its answer on. */
-class Forward extends Downstream implements UpstreamHandler, Sender {
+class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   readonly #request: UpstreamRequest
   readonly #again: Again
   #done = false
@@ -82,8 +82,8 @@ class Forward extends Downstream implements UpstreamHandler, Sender {
     if (this.exchange.body === undefined && this.exchange.bytesUp >= this.exchange.held) {
       letGo(this.exchange, this.parts)
     }
-    const most = this.parts.config.Proxy.MaxRequestBytes
-    if (most > 0 && this.exchange.bytesUp > most && !this.#done) this.#giveUp(refuse('body_too_large'))
+    const max = this.parts.config.Proxy.MaxRequestBytes
+    if (max > 0 && this.exchange.bytesUp > max && !this.#done) this.#giveUp(refuse('body_too_large'))
   }
 
   onBodyWritten(): void {

@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http'
 import { downstreamFields, fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Exchange } from '../exchange.ts'
-import type { Answered, Links } from '../links.ts'
+import type { LinkedAnswer, Links } from '../links.ts'
 import { linkField } from './answer-fields.ts'
 
 /** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
 export function passInterim(
-  exchange: Exchange & Answered,
+  exchange: Exchange & LinkedAnswer,
   { status, fields: received }: ResponseHead,
   links: Links,
 ): void {
@@ -18,7 +18,7 @@ export function passInterim(
 }
 
 /** The values of `Link`, as the answer itself would have them. */
-function hintsOf(received: readonly string[], exchange: Answered, links: Links): string[] {
+function hintsOf(received: readonly string[], exchange: LinkedAnswer, links: Links): string[] {
   const hints = fieldValues(downstreamFields(received), 'link')
   if (links.redirects === 'Pass') return hints
   return hints.map(value => linkField(value, exchange)).filter(value => value !== undefined)

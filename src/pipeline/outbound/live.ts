@@ -59,11 +59,11 @@ async function readable(exchange: Admitted, parts: OutboundParts): Promise<HeldB
 }
 
 /** Reads a body of at most `most` bytes, and keeps it. */
-export function receiveBody(exchange: Admitted, most: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
+export function receiveBody(exchange: Admitted, max: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   // A slow body must not keep a probe of the circuit from other requests.
   closeCircuit(exchange, 'neutral', parts)
   exchange.continue()
-  return holdBody(exchange, most, parts)
+  return holdBody(exchange, max, parts)
 }
 
 /**

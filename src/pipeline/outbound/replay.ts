@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { withCredentials } from '../../credentials/credentials.ts'
-import type { HeldRequest, ReplayResult, Send, SendContext } from '../../hitl/model.ts'
+import type { HeldRequest, ReplayResult, SendContext, SendRequest } from '../../hitl/model.ts'
 import { downstreamFields } from '../../http/headers.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
 import {
@@ -22,7 +22,7 @@ import { type ApprovedCall, approved, openApproved } from './approved.ts'
  * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else
  * uses (spec 4.5).
  */
-export function createSender(parts: OutboundParts): Send {
+export function createSender(parts: OutboundParts): SendRequest {
   return async (request, context) => {
     for (;;) {
       const result = await attempt(request, context, parts)

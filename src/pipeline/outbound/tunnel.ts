@@ -10,7 +10,7 @@ import { isStillAdmitted } from '../rights.ts'
 import { answerFields } from './answer-fields.ts'
 import { stillAllows } from './live.ts'
 
-interface Ends {
+interface TunnelEnds {
   readonly upstream: Socket
   /** Of the exchange with the upstream. */
   readonly control: Control
@@ -37,7 +37,7 @@ export class Tunnel {
   #looks = 0
   #isOver = false
 
-  constructor(exchange: Sendable, { upstream, control }: Ends, parts: Parts) {
+  constructor(exchange: Sendable, { upstream, control }: TunnelEnds, parts: Parts) {
     this.#exchange = exchange
     this.#client = exchange.socket
     this.#upstream = upstream

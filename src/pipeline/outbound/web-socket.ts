@@ -5,17 +5,17 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../base/refusals.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from '../../upstream/handler.ts'
-import type { Sendable, Sender } from '../exchange.ts'
+import type { ExchangeSender, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { checkAccepted } from '../steps/handshake.ts'
 import { Tunnel } from './tunnel.ts'
 
 /** Handles the answer when the handshake was not accepted, as for any request. */
-type Plain = UpstreamHandler & Sender
+type Plain = UpstreamHandler & ExchangeSender
 
 /** Sends a handshake, and passes bytes once it is accepted. */
-export class WebSocketSender implements UpstreamHandler, Sender {
+export class WebSocketSender implements UpstreamHandler, ExchangeSender {
   readonly #exchange: Sendable
   readonly #parts: Parts
   readonly #plain: Plain

@@ -1,12 +1,12 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget } from '../../base/target.ts'
 import { takeAsked } from '../../limits/caller-rate.ts'
-import type { Authenticated, Exchange, Outcome, Step } from '../exchange.ts'
+import type { Authenticated, Exchange, StepOutcome, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
 
 /** Parses the target, and counts the request against the limits of its agent: once, even when it starts again. */
-export function admit(exchange: Authenticated, parts: Parts): Step {
+export function admit(exchange: Authenticated, parts: Parts): StepResult {
   if (exchange.target !== undefined) return undefined
   // Nothing gives back the place of a request whose client left while its token was verified.
   if (exchange.isOver) return refuse('invalid_request')
@@ -25,14 +25,14 @@ export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | un
  * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
  * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
  */
-function limit(exchange: Authenticated, parts: Parts): Step {
+function limit(exchange: Authenticated, parts: Parts): StepResult {
   const { agent, startedAt } = exchange
   const wait = parts.agentRate.take(agent.id, startedAt)
-  if (wait === undefined) return takePlace(exchange, parts) ?? untilAsked(exchange, parts)
-  return wait > 0 ? refuseRate(exchange, wait, parts) : takePlace(exchange, parts)
+  if (wait === undefined) return takeSlot(exchange, parts) ?? untilAsked(exchange, parts)
+  return wait > 0 ? refuseRate(exchange, wait, parts) : takeSlot(exchange, parts)
 }
 
-async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcome> {
+async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOutcome> {
   const { agentRate, clock } = parts
   const asking = { now: () => clock.steady(), isOver: () => exchange.isOver }
   const wait = await takeAsked(agentRate, exchange.agent.id, asking)
@@ -41,7 +41,7 @@ async function untilAsked(exchange: Authenticated, parts: Parts): Promise<Outcom
   return isStillAdmitted(exchange, parts) ? undefined : 'again'
 }
 
-function takePlace(exchange: Authenticated, parts: Parts): Refusal | undefined {
+function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
   const { agent, requestId } = exchange
   if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
     parts.bounds.reached('agent_requests', agent.id, requestId)
@@ -52,7 +52,7 @@ function takePlace(exchange: Authenticated, parts: Parts): Refusal | undefined {
 }
 
 /** Gives back the agent's place at the end of an exchange. */
-export function settlePlace(exchange: Exchange, parts: Parts): void {
+export function settleSlot(exchange: Exchange, parts: Parts): void {
   if (exchange.placeOf === undefined) return
   parts.requests.give(exchange.placeOf, 1)
   exchange.placeOf = undefined

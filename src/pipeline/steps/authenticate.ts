@@ -3,7 +3,7 @@ import { refuse } from '../../base/refusals.ts'
 import { tokens } from '../../telemetry/layout.ts'
 import type { Claims } from '../../tokens/claims.ts'
 import { refuseToken, type TokenProblem } from '../../tokens/problem.ts'
-import type { Exchange, Outcome, Step } from '../exchange.ts'
+import type { Exchange, StepOutcome, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { dropCredentials, tokenField, tokenOf } from './credential.ts'
 
@@ -11,7 +11,7 @@ import { dropCredentials, tokenField, tokenOf } from './credential.ts'
  * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
  * read from the registry.
  */
-export function authenticate(exchange: Exchange, parts: Parts): Step {
+export function authenticate(exchange: Exchange, parts: Parts): StepResult {
   const fenced = parts.fencedAs()
   if (fenced !== undefined) return refuse(fenced)
   const token = tokenOf(exchange, parts)
@@ -26,7 +26,7 @@ export function authenticate(exchange: Exchange, parts: Parts): Step {
   return findAgent(exchange, claims, parts)
 }
 
-function findAgent(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): Outcome {
+function findAgent(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): StepOutcome {
   const agent = typeof claims === 'string' ? undefined : parts.agentOf(claims.sub)
   if (typeof claims === 'string' || agent === undefined) {
     const problem = typeof claims === 'string' ? claims : 'unknown_agent'

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import type { Outcome } from '../../limits/breaker.ts'
+import type { CircuitOutcome } from '../../limits/breaker.ts'
 import type { Call } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'
 
@@ -21,7 +21,11 @@ function refuseOpenCircuit(wait: number): Refusal {
 }
 
 /** Returns the permit with the outcome for the upstream. The first outcome counts; later calls do nothing. */
-export function closeCircuit(call: Pick<Call, 'permit'>, outcome: Outcome, { breaker, clock }: OutboundParts): void {
+export function closeCircuit(
+  call: Pick<Call, 'permit'>,
+  outcome: CircuitOutcome,
+  { breaker, clock }: OutboundParts,
+): void {
   const { permit } = call
   if (permit === undefined) return
   call.permit = undefined
@@ -34,6 +38,6 @@ export function settlePermit(call: Pick<Call, 'permit'>, parts: OutboundParts): 
 }
 
 /** Whether an upstream's answer counts as its failure: it says that it, or a server behind it, is not available. */
-export function outcomeOfStatus(status: number): Outcome {
+export function outcomeOfStatus(status: number): CircuitOutcome {
   return status >= 502 && status <= 504 ? 'failure' : 'success'
 }

@@ -94,18 +94,18 @@ function takeTurns(
   parts: OutboundParts,
 ): Decision | undefined | Promise<Decision | undefined> {
   if (call.isOver) return undefined
-  const begun = !open.isLong && parts.workTurns.hasRoom
+  const begun = !open.isLong && parts.workTurns.hasCapacity
   const decision = begun ? takeTurn(call, open, parts) : undefined
   return decision ?? awaitTurns(call, open, { parts, begun })
 }
 
-interface Turns {
+interface TurnState {
   readonly parts: OutboundParts
   /** It has had a turn. */
   readonly begun: boolean
 }
 
-async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: Turns): Promise<Decision | undefined> {
+async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: TurnState): Promise<Decision | undefined> {
   for (let again = begun; ; again = true) {
     await parts.workTurns.next(call.agent.id, again)
     if (call.isOver) return undefined

@@ -2,7 +2,7 @@
 import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import { noteFailure } from '../../upstream/failure.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
-import type { Found } from '../../upstream/route.ts'
+import type { RouteResult } from '../../upstream/route.ts'
 import type { Checked } from '../exchange.ts'
 import type { Call } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'
@@ -22,7 +22,7 @@ export function findAddresses(call: Call, parts: OutboundParts): Checked | Promi
   return found instanceof Promise ? found.then(late => keep(call, late, parts)) : keep(call, found, parts)
 }
 
-function keep(call: Call, found: Found, parts: OutboundParts): Refusal | undefined {
+function keep(call: Call, found: RouteResult, parts: OutboundParts): Refusal | undefined {
   if (!isRefusal(found)) {
     call.resolution = found
     return undefined

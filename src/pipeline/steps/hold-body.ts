@@ -65,7 +65,7 @@ class GrowingBody {
   size = 0
   readonly #memory: BodyMemory
   readonly #announced: number
-  #room: Buffer | undefined
+  #buffer: Buffer | undefined
 
   /** @param announced bytes that are expected; below 0 when that is not known */
   constructor(memory: BodyMemory, announced: number) {
@@ -74,14 +74,14 @@ class GrowingBody {
   }
 
   get bytes(): Buffer {
-    return this.#room?.subarray(0, this.size) ?? Buffer.alloc(0)
+    return this.#buffer?.subarray(0, this.size) ?? Buffer.alloc(0)
   }
 
   add(chunk: Buffer): void {
     const { size } = this
     this.size += chunk.length
     // Short bodies come in one chunk, which is not copied.
-    if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#room = chunk
+    if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#buffer = chunk
     else {
       chunk.copy(this.#roomFor(this.size, size), size)
       freeBytes(chunk)
@@ -89,16 +89,16 @@ class GrowingBody {
   }
 
   #roomFor(bytes: number, used: number): Buffer {
-    const before = this.#room
+    const before = this.#buffer
     if (before !== undefined && before.length >= bytes) return before
     const expected = this.#announced > 0 ? this.#announced : 2 * bytes
-    const room = this.#memory.take(Math.max(bytes, Math.min(growth * bytes, expected)))
+    const buffer = this.#memory.take(Math.max(bytes, Math.min(growth * bytes, expected)))
     if (before !== undefined) {
-      before.copy(room, 0, 0, used)
+      before.copy(buffer, 0, 0, used)
       this.#memory.give(before)
     }
-    this.#room = room
-    return room
+    this.#buffer = buffer
+    return buffer
   }
 }
 

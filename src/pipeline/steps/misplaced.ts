@@ -2,7 +2,7 @@ import { keyPrefix } from '../../base/agent-key.ts'
 import { refuse } from '../../base/refusals.ts'
 import { fieldName } from '../../http/names.ts'
 import { parseCompact } from '../../tokens/compact.ts'
-import type { Exchange, Outcome, Step } from '../exchange.ts'
+import type { Exchange, StepOutcome, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 
 /** No token and no key of the gateway is shorter, characters: most values are skipped for this alone. */
@@ -11,16 +11,16 @@ const leastToken = 47
 const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
 const agentKey = /agw_[\w-]{43}/g
 /** Most tokens of this issuer, and keys, that are verified for one request. */
-const mostVerified = 8
+const maxVerified = 8
 /** Percent-encoding is decoded at most this often: each server in a chain may decode once. */
-const mostDecodings = 4
+const maxDecodings = 4
 
 /**
  * Refuses a request that has a token of this gateway anywhere but in its own field: the upstream would get it, and could
  * act as the agent. Of other requests only the lengths of values are read. This step comes before the target is parsed,
  * so that the log never shows the token.
  */
-export function refuseMisplaced(exchange: Exchange, parts: Parts): Step {
+export function refuseMisplaced(exchange: Exchange, parts: Parts): StepResult {
   const { tokenNames } = exchange
   const { rawHeaders } = exchange.req
   if (exchange.addressing.road !== undefined && hasOwnField(exchange, parts)) return misplaced
@@ -57,20 +57,20 @@ function suspectsIn(text: string, { token }: Exchange): readonly string[] {
 /** The text as an upstream may read it: the credentials of Basic, and percent-encoding undone. */
 function decode(text: string): string {
   let plain = /^basic /i.test(text) ? Buffer.from(text.slice(6), 'base64').toString('latin1') : text
-  for (let times = 0; times < mostDecodings && plain.includes('%'); times++) {
+  for (let times = 0; times < maxDecodings && plain.includes('%'); times++) {
     plain = plain.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
   }
   return plain
 }
 
 /** The presented token is certainly misplaced. A key, or a token that names this issuer, is misplaced if it verifies. */
-function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): Step {
+function judge(exchange: Exchange, suspects: readonly string[], parts: Parts): StepResult {
   if (suspects.includes(exchange.token)) return misplaced
   const { Issuer } = parts.config.Security.AgentAuth.TokenIssuance
   const ours = suspects.filter(text => text.startsWith(keyPrefix) || parseCompact(text)?.payload['iss'] === Issuer)
   if (ours.length === 0) return undefined
-  if (ours.length > mostVerified) return misplaced
+  if (ours.length > maxVerified) return misplaced
   return Promise.all(ours.map(text => parts.verifyToken(text))).then(
-    (found): Outcome => (found.some(claims => typeof claims === 'object') ? misplaced : undefined),
+    (found): StepOutcome => (found.some(claims => typeof claims === 'object') ? misplaced : undefined),
   )
 }

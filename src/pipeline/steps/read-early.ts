@@ -1,7 +1,7 @@
 /** Bodies that the decision did not need, and that are read before they are sent. */
 import { isRefusal } from '../../base/refusals.ts'
 import { wantBody } from '../answers/readers.ts'
-import type { Decided, Outcome, Step } from '../exchange.ts'
+import type { Decided, StepOutcome, StepResult } from '../exchange.ts'
 import { maxCancellation, readCancellation } from '../mcp/json-rpc.ts'
 import { cancelsHeld, mayCancel } from '../mcp/requests.ts'
 import { live, receiveBody } from '../outbound/live.ts'
@@ -10,28 +10,28 @@ import { passCircuit } from './circuit.ts'
 import { decideWhole } from './decide.ts'
 
 /** Reads a short body that may cancel a held request, or that a reader of answers wants to see. */
-export function readEarly(exchange: Decided, parts: Parts): Step {
+export function readEarly(exchange: Decided, parts: Parts): StepResult {
   if (!exchange.hasBody || exchange.body !== undefined || exchange.effect === 'Hitl') return undefined
   if (mayCancel(exchange, parts)) return readMessage(exchange, parts)
   return wantBody(exchange, parts.readers) ? readWanted(exchange, parts) : undefined
 }
 
 /** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */
-async function readMessage(exchange: Decided, parts: Parts): Promise<Outcome> {
+async function readMessage(exchange: Decided, parts: Parts): Promise<StepOutcome> {
   const held = await receiveBody(exchange, maxCancellation, parts)
   if (isRefusal(held)) return held
   if (exchange.isOver) return undefined
   return held.complete ? decideWhole(exchange, parts, live) : passCircuit(exchange, parts)
 }
 
-async function readWanted(exchange: Decided, parts: Parts): Promise<Outcome> {
+async function readWanted(exchange: Decided, parts: Parts): Promise<StepOutcome> {
   const held = await receiveBody(exchange, exchange.fields.contentLength, parts)
   if (isRefusal(held)) return held
   return exchange.isOver ? undefined : passCircuit(exchange, parts)
 }
 
 /** A body that was read may cancel a held request of an MCP client. */
-export function cancel(exchange: Decided, parts: Parts): Step {
+export function cancel(exchange: Decided, parts: Parts): StepResult {
   const { body, effect } = exchange
   if (body === undefined || effect === 'Hitl' || readCancellation(body) === undefined) return undefined
   return cancelsHeld(exchange, body, parts).then(isDone => (isDone ? 'answered' : undefined))

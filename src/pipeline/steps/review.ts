@@ -1,24 +1,24 @@
 import { isRefusal } from '../../base/refusals.ts'
-import type { Decided, Outcome, Step } from '../exchange.ts'
+import type { Decided, StepOutcome, StepResult } from '../exchange.ts'
 import { useGrant } from '../held/grants.ts'
 import { suspend } from '../held/suspend.ts'
 import type { Parts } from '../parts.ts'
 import { notHeld } from './handshake.ts'
 
 /** Holds a request for a person, if the decision says so and no grant covers it. */
-export function review(exchange: Decided, parts: Parts): Step {
+export function review(exchange: Decided, parts: Parts): StepResult {
   if (exchange.effect !== 'Hitl') return undefined
   return exchange.fields.webSocket ? notHeld : hold(exchange, parts)
 }
 
-async function hold(exchange: Decided, parts: Parts): Promise<Outcome> {
+async function hold(exchange: Decided, parts: Parts): Promise<StepOutcome> {
   const granted = await useGrant(exchange, parts)
   if (isRefusal(granted)) return granted
   return granted ? undefined : ((await suspend(exchange, parts)) ?? 'answered')
 }
 
 /** Refuses a request that nobody has to review, if its idempotency key names one that was or may be sent another way. */
-export function checkKey({ agent, effect, fields }: Decided, { queue }: Parts): Step {
+export function checkKey({ agent, effect, fields }: Decided, { queue }: Parts): StepResult {
   if (fields.idempotencyKey === undefined || effect === 'Hitl') return undefined
   return queue.checkKey(agent.id, fields.idempotencyKey)
 }

@@ -31,9 +31,9 @@ export function asciiBytes(text: string): Uint8Array {
 
 /** Characters of the set from `start` on, counted up to `enough`. */
 export function runLength({ bytes }: Text, start: number, set: Uint8Array, enough: number): number {
-  const most = Math.min(enough, bytes.length - start)
+  const max = Math.min(enough, bytes.length - start)
   let length = 0
-  while (length < most && set[bytes[start + length]!] === 1) length++
+  while (length < max && set[bytes[start + length]!] === 1) length++
   return length
 }
 
@@ -44,7 +44,7 @@ export function startsWith(bytes: Uint8Array, start: number, piece: Uint8Array):
 }
 
 /** A loop looks at this many bytes first. SIMD searches the rest if there are enough bytes to be worth the call. */
-const nearRun = 64
+const shortRun = 64
 const worthSearch = 256
 const firstSearch = 512
 
@@ -63,9 +63,9 @@ export class Runs {
   /** The first place from `from` on and before `to` where a run begins, or `to`. */
   next(bytes: Buffer, from: number, to: number): number {
     const search = this.#search
-    if (search === undefined || to - from < worthSearch) return this.#nextNear(bytes, from, to)
-    let end = from + nearRun
-    let at = this.#nextNear(bytes, from, end)
+    if (search === undefined || to - from < worthSearch) return this.#nextShort(bytes, from, to)
+    let end = from + shortRun
+    let at = this.#nextShort(bytes, from, end)
     for (let size = firstSearch; at === end && end < to; size = searchedBytes) {
       end = Math.min(to, at + size)
       at = search(bytes, at, end)
@@ -77,7 +77,7 @@ export class Runs {
    * The same by a loop. It looks at the last character of a run first: if that is not in the set, no run begins at the
    * places before it.
    */
-  #nextNear(bytes: Buffer, from: number, to: number): number {
+  #nextShort(bytes: Buffer, from: number, to: number): number {
     const set = this.#set
     const least = this.#least
     const end = Math.min(bytes.length, to + least - 1)
@@ -94,14 +94,14 @@ export class Runs {
 }
 
 /** Calls of indexOf cost as much as looking at this many bytes. */
-const nearBytes = 48
+const shortBytes = 48
 
 /** The next place of a byte from `from` on, or the end of the text. */
 export function nextByte(bytes: Buffer, code: number, from: number): number {
-  const near = Math.min(bytes.length, from + nearBytes)
-  for (let at = from; at < near; at++) if (bytes[at] === code) return at
-  if (near === bytes.length) return near
-  const found = bytes.indexOf(code, near)
+  const shortEnd = Math.min(bytes.length, from + shortBytes)
+  for (let at = from; at < shortEnd; at++) if (bytes[at] === code) return at
+  if (shortEnd === bytes.length) return shortEnd
+  const found = bytes.indexOf(code, shortEnd)
   return found < 0 ? bytes.length : found
 }
 

@@ -2,7 +2,7 @@ import { didYouMean } from '../../base/nearest.ts'
 import { charset, type Text, textOf, upperDigits, urlSafe, word } from './bytes.ts'
 import { NumberPass } from './numbers.ts'
 import { PrivateKeyPass } from './private-key.ts'
-import { type Pass, type Ranked, Scan } from './scan.ts'
+import { type Pass, type RankedDetector, Scan } from './scan.ts'
 import { isEmail, isPhone, isUrlPassword, SignPass } from './signs.ts'
 import { type Token, TokenPass } from './tokens.ts'
 
@@ -63,7 +63,7 @@ export const detectors: readonly Detector[] = [
 const groups: readonly string[] = ['secret', 'pii']
 
 /** One search for detectors and groups by name; a string is what is wrong with a name. */
-export function compileDetectors(names: readonly string[]): Search | string {
+export function compileDetectors(names: readonly string[]): DetectorSearch | string {
   const chosen = new Set<Detector>()
   for (const name of names) {
     const found = detectors.filter(detector => detector.id === name || detector.group === name)
@@ -76,14 +76,14 @@ export function compileDetectors(names: readonly string[]): Search | string {
   const [name] = names
   // All rules that ask for a group share one search, so that a text is searched once.
   if (names.length === 1 && name === 'secret') return secretSearch
-  return names.length === 1 && name === 'pii' ? personalDataSearch : new Search(chosen)
+  return names.length === 1 && name === 'pii' ? personalDataSearch : new DetectorSearch(chosen)
 }
 
 /** No detector fires on a shorter text: `a@b.cd`. */
 const shortestText = 6
 
 /** Looks for some of the detectors, in one text after another. */
-export class Search {
+export class DetectorSearch {
   readonly #passes: readonly Pass[]
 
   constructor(chosen: ReadonlySet<Detector>) {
@@ -112,7 +112,7 @@ const numbers: readonly string[] = ['card-number', 'us-ssn']
 
 /** The passes that find the chosen detectors, those that find the first of them first. */
 function passesFor(chosen: ReadonlySet<Detector>): readonly Pass[] {
-  const ranked = new Map<string, Ranked>()
+  const ranked = new Map<string, RankedDetector>()
   for (const [place, detector] of detectors.entries()) {
     const { id } = detector
     if (chosen.has(detector)) ranked.set(id, { id, rank: numbers.includes(id) ? numberRank : place + otherRank })
@@ -136,7 +136,8 @@ function passesFor(chosen: ReadonlySet<Detector>): readonly Pass[] {
   return passes.filter((pass): pass is Pass => pass !== undefined && Number.isFinite(pass.best))
 }
 
-const searchFor = (group: Detector['group']) => new Search(new Set(detectors.filter(one => one.group === group)))
+const searchFor = (group: Detector['group']) =>
+  new DetectorSearch(new Set(detectors.filter(one => one.group === group)))
 
 /** The passes that look for everything. */
 export const allPasses = passesFor(new Set(detectors))

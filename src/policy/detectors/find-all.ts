@@ -1,8 +1,8 @@
 /** Every place at which a detector fires, for the eyes of reviewers: decisions need the first finding only. */
-import type { Place } from '../../base/secret-places.ts'
+import type { SecretSpan } from '../../base/secret-spans.ts'
 import { charset, runLength, type Text, urlSafe } from './bytes.ts'
 import { allPasses } from './detectors.ts'
-import { Findings, type Ranked } from './scan.ts'
+import { DetectorFindings, type RankedDetector } from './scan.ts'
 
 /** Bytes looked at between two turns: a millisecond for the worst text. */
 const pieceBytes = 16_384
@@ -10,13 +10,13 @@ const pieceBytes = 16_384
 /**
  * Yields between pieces of the text, so that others are served in between.
  *
- * @param most places that each pass looks for
+ * @param max places that each pass looks for
  */
-export function* findAll(text: Text, most: number): Generator<void, readonly Place[], void> {
-  const places: Place[] = []
+export function* findAll(text: Text, max: number): Generator<void, readonly SecretSpan[], void> {
+  const places: SecretSpan[] = []
   let looked = 0
   for (const pass of allPasses) {
-    const found = new Places(text, most)
+    const found = new SpanFindings(text, max)
     for (let at = 0; at < text.bytes.length && !found.isFull; ) {
       if (looked >= pieceBytes) {
         yield
@@ -32,22 +32,22 @@ export function* findAll(text: Text, most: number): Generator<void, readonly Pla
 }
 
 /** Remembers every finding. Its rank stays behind all others, so that a pass never stops at one. */
-class Places extends Findings {
-  readonly places: Place[] = []
+class SpanFindings extends DetectorFindings {
+  readonly places: SecretSpan[] = []
   readonly #text: Text
-  readonly #most: number
+  readonly #max: number
 
-  constructor(text: Text, most: number) {
+  constructor(text: Text, max: number) {
     super()
     this.#text = text
-    this.#most = most
+    this.#max = max
   }
 
   get isFull(): boolean {
-    return this.places.length === this.#most
+    return this.places.length === this.#max
   }
 
-  override note({ id }: Ranked, at: number): void {
+  override note({ id }: RankedDetector, at: number): void {
     const last = this.places.at(-1)
     if (this.isFull || (last !== undefined && at < last.to)) return
     this.places.push({ detector: id, ...extentOf(this.#text, id, at) })
@@ -69,7 +69,7 @@ function isBreak(code: number): boolean {
 
 /** What a detector found around the place at which it fired. */
 function extentOf(text: Text, id: string, at: number): { readonly from: number; readonly to: number } {
-  const ahead = (set: Uint8Array, most = longest) => at + runLength(text, at, set, most)
+  const ahead = (set: Uint8Array, max = longest) => at + runLength(text, at, set, max)
   switch (id) {
     case 'jwt':
       return { from: runBefore(text, at - 1, urlSafe), to: ahead(dotted) }

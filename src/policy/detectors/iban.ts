@@ -16,7 +16,7 @@ const valueOfCharacter = (code: number) => (code < 58 ? code - 48 : code - 55)
 const shortest = 15
 const longest = 34
 /** Most characters that are looked at, spaces included. */
-const mostCharacters = 42
+const maxCharacters = 42
 /** Text may follow an account number of this length; a shorter one must end with the text. */
 const plainlyLong = 20
 
@@ -29,7 +29,7 @@ export function isIban(bytes: Uint8Array, at: number): boolean {
   const letters = valueOfCharacter(bytes[at]!) * 100 + valueOfCharacter(bytes[at + 1]!)
   const digits = valueOfCharacter(bytes[at + 2]!) * 10 + valueOfCharacter(bytes[at + 3]!)
   const wanted = (98 - ((letters * 100 + digits) % 97)) % 97
-  const end = Math.min(bytes.length, at + mostCharacters)
+  const end = Math.min(bytes.length, at + maxCharacters)
   let length = 4
   let right = 0
   let remainder = 0

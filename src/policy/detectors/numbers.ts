@@ -1,15 +1,15 @@
 import { alphanumeric, charset, digit, Runs, runLength, type Text, upper, upperDigits, word } from './bytes.ts'
 import { isIban } from './iban.ts'
-import type { Findings, Pass, Ranked } from './scan.ts'
+import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
 
 /** What numbers and IBANs are made of, and the length of the shortest number. */
 const part = charset('A-Z0-9 -')
 const runs = new Runs(part, 11)
 
 export interface WantedNumbers {
-  readonly card: Ranked | undefined
-  readonly socialSecurity: Ranked | undefined
-  readonly iban: Ranked | undefined
+  readonly card: RankedDetector | undefined
+  readonly socialSecurity: RankedDetector | undefined
+  readonly iban: RankedDetector | undefined
 }
 
 /** Looks for numbers of cards, persons and accounts, at each beginning of a word in long runs of their characters. */
@@ -23,7 +23,7 @@ export class NumberPass implements Pass {
     this.best = Math.min(...all.map(({ rank }) => rank))
   }
 
-  run(text: Text, from: number, to: number, found: Findings): number {
+  run(text: Text, from: number, to: number, found: DetectorFindings): number {
     const { bytes } = text
     let at = runs.next(bytes, from, to)
     let start = at
@@ -46,7 +46,7 @@ export class NumberPass implements Pass {
     return at
   }
 
-  #look(text: Text, at: number, found: Findings): void {
+  #look(text: Text, at: number, found: DetectorFindings): void {
     const { bytes } = text
     const before = at === 0 ? 0 : bytes[at - 1]!
     const { card, socialSecurity, iban } = this.#wanted
@@ -96,10 +96,10 @@ function behindGroup(text: Text, from: number, length: number, separator: number
 }
 
 /** The place behind a group of `least` to `most` digits that no letter or digit follows, or 0. */
-function lastGroup(text: Text, from: number, least: number, most: number): number {
-  const length = runLength(text, from, digit, most + 1)
+function lastGroup(text: Text, from: number, least: number, max: number): number {
+  const length = runLength(text, from, digit, max + 1)
   const end = from + length
-  return length >= least && length <= most && endsWord(text.bytes, end) ? end : 0
+  return length >= least && length <= max && endsWord(text.bytes, end) ? end : 0
 }
 
 /** First digits in use, not all digits the same, Luhn checksum. */

@@ -1,5 +1,5 @@
 import { asciiBytes, startsWith, type Text, upperDigits } from './bytes.ts'
-import type { Findings, Pass, Ranked } from './scan.ts'
+import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
 
 const dashes = asciiBytes('-----')
 const begin = asciiBytes('-----BEGIN ')
@@ -12,14 +12,14 @@ const callSteps = 16
 /** Looks for headers such as `-----BEGIN RSA PRIVATE KEY-----`. */
 export class PrivateKeyPass implements Pass {
   readonly best: number
-  readonly #privateKey: Ranked
+  readonly #privateKey: RankedDetector
 
-  constructor(privateKey: Ranked) {
+  constructor(privateKey: RankedDetector) {
     this.#privateKey = privateKey
     this.best = privateKey.rank
   }
 
-  run({ bytes }: Text, from: number, to: number, found: Findings): number {
+  run({ bytes }: Text, from: number, to: number, found: DetectorFindings): number {
     const piece = bytes.subarray(from, to + begin.length - 1)
     for (let at = piece.indexOf(begin); at >= 0; at = piece.indexOf(begin, at + begin.length)) {
       found.looks += callSteps
@@ -32,12 +32,12 @@ export class PrivateKeyPass implements Pass {
 }
 
 /** Up to two words may stand before the title. */
-const mostWords = 2
+const maxWords = 2
 
 /** Whether the title of a private key stands here, behind the beginning of a header. */
 function isKey(bytes: Uint8Array, at: number): boolean {
   let from = at
-  for (let words = 0; words <= mostWords && from > 0; words++) {
+  for (let words = 0; words <= maxWords && from > 0; words++) {
     if (startsWith(bytes, from, title) && isEnd(bytes, from + title.length)) return true
     from = behindWord(bytes, from)
   }

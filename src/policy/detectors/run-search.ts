@@ -16,22 +16,22 @@ const select = 0x1b
 const vectorType = 0x7b
 const vector = { load: 0, constant: 12, swizzle: 14, notEqual: 0x24, and: 78, bitmask: 0x64, shiftRight: 0x6d }
 
-type Code = readonly number[]
+type CharCodes = readonly number[]
 
-const unsigned = (value: number): Code => (value < 128 ? [value] : [(value & 127) | 128, ...unsigned(value >> 7)])
-const counted = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
-const section = (id: number, content: Code): Code => [id, ...unsigned(content.length), ...content]
-const simd = (op: number): Code => [0xfd, ...unsigned(op)]
-const bytesOf = (values: Code): Code => [...simd(vector.constant), ...values]
-const get = (local: number): Code => [0x20, local]
-const set = (local: number): Code => [0x21, local]
-const tee = (local: number): Code => [0x22, local]
+const unsigned = (value: number): CharCodes => (value < 128 ? [value] : [(value & 127) | 128, ...unsigned(value >> 7)])
+const counted = (items: readonly CharCodes[]): CharCodes => [...unsigned(items.length), ...items.flat()]
+const section = (id: number, content: CharCodes): CharCodes => [id, ...unsigned(content.length), ...content]
+const simd = (op: number): CharCodes => [0xfd, ...unsigned(op)]
+const bytesOf = (values: CharCodes): CharCodes => [...simd(vector.constant), ...values]
+const get = (local: number): CharCodes => [0x20, local]
+const set = (local: number): CharCodes => [0x21, local]
+const tee = (local: number): CharCodes => [0x22, local]
 /** Only for numbers below 64, which take one byte. */
-const i32Const = (value: number): Code => [0x41, value]
-const i64Const = (value: number): Code => [0x42, value]
+const i32Const = (value: number): CharCodes => [0x41, value]
+const i64Const = (value: number): CharCodes => [0x42, value]
 
 const nibbles = Array.from({ length: 16 }, (_, nibble) => nibble)
-const all = (value: number): Code => nibbles.map(() => value)
+const all = (value: number): CharCodes => nibbles.map(() => value)
 
 /** Local variables: the two parameters, then words of 32 and 64 bits that say which bytes are in the set. */
 const from = 0
@@ -45,7 +45,7 @@ const loaded = 5
  * Which of sixteen bytes are in the set, as bits. The high half of a byte selects one bit, the low half a byte that has
  * the bits of all high halves with which it is in the set.
  */
-function membership(chars: Uint8Array, offset: number): Code {
+function membership(chars: Uint8Array, offset: number): CharCodes {
   const low = nibbles.map(
     nibble => nibbles.reduce((bits, high) => bits | (chars[high * 16 + nibble]! << high), 0) & 255,
   )
@@ -59,13 +59,13 @@ function membership(chars: Uint8Array, offset: number): Code {
 }
 
 /** The same of 32 bytes. */
-const word = (chars: Uint8Array, offset: number): Code => [
+const word = (chars: Uint8Array, offset: number): CharCodes => [
   ...[...membership(chars, offset), ...membership(chars, offset + 16)],
   ...[...i32Const(16), i32.shl, i32.or, i64.fromI32],
 ]
 
 /** Leaves the bits of `pair` where a run begins: those that `least` - 1 others follow. */
-function keepRuns(least: number): Code {
+function keepRuns(least: number): CharCodes {
   const code: number[] = []
   for (let length = 1; length < least; ) {
     const shift = Math.min(length, least - length)
@@ -76,7 +76,7 @@ function keepRuns(least: number): Code {
 }
 
 /** The first place of a run from `from` on and before `to`, or `to`; 32 places at a time. */
-const searchCode = (chars: Uint8Array, least: number): Code => [
+const searchCode = (chars: Uint8Array, least: number): CharCodes => [
   ...[...word(chars, 0), ...set(current)],
   ...[block.loop, block.empty, ...word(chars, 32), ...set(next)],
   ...[...get(current), ...get(next), ...i64Const(32), i64.shl, i64.or, ...set(pair), ...keepRuns(least)],
@@ -87,7 +87,7 @@ const searchCode = (chars: Uint8Array, least: number): Code => [
   ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
 ]
 
-function moduleOf(code: Code): Uint8Array<ArrayBuffer> {
+function moduleOf(code: CharCodes): Uint8Array<ArrayBuffer> {
   const locals = counted([i64.type, i64.type, i64.type, vectorType].map(type => [1, type]))
   const body = [...locals, ...code]
   const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]

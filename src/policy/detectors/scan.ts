@@ -2,7 +2,7 @@ import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 import { runLength, type Text } from './bytes.ts'
 
 /** The finding that counts: of all detectors that fire, the one that is first in the order of the table. */
-export class Findings {
+export class DetectorFindings {
   rank = Number.POSITIVE_INFINITY
   id: string | undefined = undefined
   /** Steps taken so far at places that needed a closer look. Passing over the text is counted elsewhere. */
@@ -28,7 +28,7 @@ export class Findings {
   }
 
   /** @param _at the place at which the detector fired; `extentOf` says what it found there */
-  note({ rank, id }: Ranked, _at: number): void {
+  note({ rank, id }: RankedDetector, _at: number): void {
     if (rank >= this.rank) return
     this.rank = rank
     this.id = id
@@ -36,7 +36,7 @@ export class Findings {
 }
 
 /** A detector with its place in the order. Of findings with one rank, the first in the text counts. */
-export interface Ranked {
+export interface RankedDetector {
   readonly rank: number
   readonly id: string
 }
@@ -50,7 +50,7 @@ export interface Pass {
    *
    * @returns where to go on: `to` or later
    */
-  run(text: Text, from: number, to: number, found: Findings): number
+  run(text: Text, from: number, to: number, found: DetectorFindings): number
 }
 
 /** Most bytes of one piece: a millisecond for the worst text. */
@@ -60,7 +60,7 @@ const pieceBytes = 16_384
 export class Scan implements Work {
   readonly #passes: readonly Pass[]
   readonly #text: Text
-  readonly #found = new Findings()
+  readonly #found = new DetectorFindings()
   #pass = 0
   #at = 0
 

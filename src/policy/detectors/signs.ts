@@ -1,5 +1,5 @@
 import { alphanumeric, charset, digit, isWideSpace, nextByte, runLength, type Text, word } from './bytes.ts'
-import type { Findings, Pass, Ranked } from './scan.ts'
+import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
 
 const longestLook = 256
 
@@ -7,17 +7,17 @@ const longestLook = 256
 export class SignPass implements Pass {
   readonly best: number
   readonly #sign: number
-  readonly #wanted: Ranked
+  readonly #wanted: RankedDetector
   readonly #isAt: (text: Text, at: number) => boolean
 
-  constructor(sign: string, wanted: Ranked, isAt: (text: Text, at: number) => boolean) {
+  constructor(sign: string, wanted: RankedDetector, isAt: (text: Text, at: number) => boolean) {
     this.#sign = sign.charCodeAt(0)
     this.#wanted = wanted
     this.#isAt = isAt
     this.best = wanted.rank
   }
 
-  run(text: Text, from: number, to: number, found: Findings): number {
+  run(text: Text, from: number, to: number, found: DetectorFindings): number {
     const { bytes } = text
     let at = nextByte(bytes, this.#sign, from)
     while (at < to) {
@@ -49,10 +49,10 @@ export function isUrlPassword(text: Text, at: number): boolean {
 }
 
 /** Where the part of a URL that ends at `end` begins; -1 unless it has `least` to `most` UTF-16 units. */
-function partStart({ bytes, utf8 }: Text, end: number, least: number, most: number): number {
+function partStart({ bytes, utf8 }: Text, end: number, least: number, max: number): number {
   let at = end
   let length = 0
-  for (; at > 0 && length <= most; at--) {
+  for (; at > 0 && length <= max; at--) {
     const code = bytes[at - 1]!
     if (code < 128) {
       if (urlBreak[code] === 1) break
@@ -65,7 +65,7 @@ function partStart({ bytes, utf8 }: Text, end: number, least: number, most: numb
       length += code >= 0xf0 ? 2 : 1
     }
   }
-  return length >= least && length <= most ? at : -1
+  return length >= least && length <= max ? at : -1
 }
 
 const localPart = charset('A-Za-z0-9_%+-')
@@ -73,7 +73,7 @@ const label = charset('A-Za-z0-9-')
 const letter = charset('A-Za-z')
 const longestDomain = 255
 const longestLabel = 63
-const mostLabels = 8
+const maxLabels = 8
 
 /** The @ of an address: 1 to 8 labels with a dot each, then 2 to 24 letters and no letter or digit. */
 export function isEmail(text: Text, at: number): boolean {
@@ -81,7 +81,7 @@ export function isEmail(text: Text, at: number): boolean {
   if (at === 0 || localPart[bytes[at - 1]!] === 0) return false
   const end = Math.min(bytes.length, at + 1 + longestDomain)
   let from = at + 1
-  for (let labels = 0; labels <= mostLabels; labels++) {
+  for (let labels = 0; labels <= maxLabels; labels++) {
     if (labels > 0 && isTopLevel(text, from, end)) return true
     const length = runLength(text, from, label, Math.min(longestLabel + 1, end - from))
     const dot = from + length
@@ -107,8 +107,8 @@ export function isPhone({ bytes }: Text, plus: number): boolean {
   if (at >= size || digit[bytes[at]!] === 0 || bytes[at] === 48) return false
   at++
   for (let digits = 2; digits <= 15; digits++) {
-    const most = Math.min(size, at + 2)
-    while (at < most && phonePart[bytes[at]!] === 1) at++
+    const max = Math.min(size, at + 2)
+    while (at < max && phonePart[bytes[at]!] === 1) at++
     if (at >= size || digit[bytes[at]!] === 0) return false
     at++
     if (digits >= 8 && (at >= size || digit[bytes[at]!] === 0)) return true

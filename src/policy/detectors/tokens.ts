@@ -1,5 +1,5 @@
 import { asciiBytes, charset, Runs, runLength, startsWith, type Text, urlSafe, wideSpaceBefore, word } from './bytes.ts'
-import type { Findings, Pass, Ranked } from './scan.ts'
+import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
 
 /** A literal at the beginning of a word, then `least` or more characters of the set. */
 export interface Token {
@@ -15,14 +15,14 @@ const runs = new Runs(part, 20)
 /** By character: 0 no part of a token, 1 part of a word, 2 another part. */
 const kinds = part.map((isPart, code) => (isPart === 0 ? 0 : word[code] === 1 ? 1 : 2))
 
-interface Start extends Ranked, Omit<Token, 'literals'> {
+interface Start extends RankedDetector, Omit<Token, 'literals'> {
   readonly literal: Uint8Array
 }
 
 export interface WantedTokens {
-  readonly tokens: readonly (Token & Ranked)[]
-  readonly awsSecret: Ranked | undefined
-  readonly jwt: Ranked | undefined
+  readonly tokens: readonly (Token & RankedDetector)[]
+  readonly awsSecret: RankedDetector | undefined
+  readonly jwt: RankedDetector | undefined
 }
 
 /** Looks for tokens, secret keys of AWS and JWTs, at each beginning of a word in long runs of their characters. */
@@ -31,8 +31,8 @@ export class TokenPass implements Pass {
   /** By the first two characters: a place in `#starts`, 0 for none. */
   readonly #pairs = new Uint8Array(65_536)
   readonly #starts: Start[][] = [[]]
-  readonly #awsSecret: Ranked | undefined
-  readonly #jwt: Ranked | undefined
+  readonly #awsSecret: RankedDetector | undefined
+  readonly #jwt: RankedDetector | undefined
 
   constructor({ tokens, awsSecret, jwt }: WantedTokens) {
     this.#awsSecret = awsSecret
@@ -50,7 +50,7 @@ export class TokenPass implements Pass {
     this.#starts[this.#pairs[pair]!]!.push(start)
   }
 
-  run(text: Text, from: number, to: number, found: Findings): number {
+  run(text: Text, from: number, to: number, found: DetectorFindings): number {
     let at = runs.next(text.bytes, from, to)
     while (at < to) {
       const start = at
@@ -63,7 +63,7 @@ export class TokenPass implements Pass {
   }
 
   /** Looks at each beginning of a word in a run; returns the place behind the run, or `to`. */
-  #runFrom(text: Text, start: number, to: number, found: Findings): number {
+  #runFrom(text: Text, start: number, to: number, found: DetectorFindings): number {
     const { bytes } = text
     const pairs = this.#pairs
     let at = start
@@ -88,7 +88,7 @@ export class TokenPass implements Pass {
     return at
   }
 
-  #findToken(text: Text, at: number, starts: readonly Start[], found: Findings): void {
+  #findToken(text: Text, at: number, starts: readonly Start[], found: DetectorFindings): void {
     found.looks += starts.length
     for (let index = 0; index < starts.length; index++) {
       const start = starts[index]!
@@ -103,7 +103,7 @@ export class TokenPass implements Pass {
   }
 
   /** A JWT begins its payload behind a dot; the secret key of AWS stands behind an equals sign or begins a run. */
-  #findOther(text: Text, at: number, found: Findings): void {
+  #findOther(text: Text, at: number, found: DetectorFindings): void {
     found.looks += 2
     if (this.#jwt !== undefined && isJwt(text, at, found)) found.note(this.#jwt, at)
     if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret, at)
@@ -121,7 +121,7 @@ const shortestPayload = 24
  * Whether the payload of a JWT begins here: header and payload both begin with `{"`. Headers are read from the left, at
  * most 2048 characters each: where one is longer, the next may begin behind these.
  */
-function isJwt(text: Text, at: number, found: Findings): boolean {
+function isJwt(text: Text, at: number, found: DetectorFindings): boolean {
   const { bytes } = text
   const dot = at - 1
   if (!startsWith(bytes, dot, payloadBegins)) return false
@@ -140,7 +140,7 @@ function isJwt(text: Text, at: number, found: Findings): boolean {
 const awsPart = charset('A-Za-z0-9/+')
 const awsLength = 40
 const awsNames = ['aws_secret_access_key', 'secretAccessKey', 'SecretAccessKey'].map(asciiBytes)
-const mostSeparators = 8
+const maxSeparators = 8
 
 /** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
 function isAwsSecret(text: Text, at: number): boolean {
@@ -148,7 +148,7 @@ function isAwsSecret(text: Text, at: number): boolean {
   // Exactly 40: the 41st is another character.
   if (runLength(text, at, awsPart, awsLength + 1) !== awsLength) return false
   let before = at
-  for (let count = 0; count <= mostSeparators; count++) {
+  for (let count = 0; count <= maxSeparators; count++) {
     const length = separatorBefore(text, before)
     if (length === 0) return count > 0 && awsNames.some(name => startsWith(bytes, before - name.length, name))
     before -= length

@@ -5,9 +5,9 @@ import { mcpMismatch } from '../request/mcp-heads.ts'
 import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns } from '../turns/evaluation.ts'
 import type { Decision, DecisionRecord, DecisionSource, NeedBody } from './decision.ts'
-import { decisionOf, failedDecision, type Outcome, recordOf } from './record.ts'
+import { type DecisionOutcome, decisionOf, failedDecision, recordOf } from './record.ts'
 import type { Rulebook } from './rulebook.ts'
-import { effectBits, type Walk, walk, walkWithoutPolicy } from './walk.ts'
+import { effectBits, type RuleWalk, walk, walkWithoutPolicy } from './walk.ts'
 
 /**
  * Decides from the head of a request, or asks for its body. Never throws: what cannot be decided is denied.
@@ -93,19 +93,19 @@ export class BodyDecision {
 /** The whole record of a decision, of an Allow too: for explanations and tests. */
 export function decideInFull(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
   const found = evaluateHead(rulebook, request)
-  return recordOf(found instanceof Waiting ? evaluateBody(withBody(found.evaluation, body)) : found)
+  return recordOf(found instanceof PendingDecision ? evaluateBody(withBody(found.evaluation, body)) : found)
 }
 
 /** A request with what the policies say about it so far. */
 interface Evaluation {
   readonly rulebook: Rulebook
   readonly facts: Facts
-  readonly own: Walk
-  readonly global: Walk | undefined
+  readonly own: RuleWalk
+  readonly global: RuleWalk | undefined
 }
 
 /** Asks for the body, and keeps what was found at the head. */
-export class Waiting implements NeedBody {
+export class PendingDecision implements NeedBody {
   readonly need = 'body'
   readonly evaluation: Evaluation
   constructor(evaluation: Evaluation) {
@@ -124,7 +124,7 @@ export class Waiting implements NeedBody {
 
 /** The evaluation of the head; repeated when `need` did not come from `decideHead`. */
 function evaluationAtHead(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined): Evaluation {
-  return need instanceof Waiting ? need.evaluation : evaluatePolicies(rulebook, request)
+  return need instanceof PendingDecision ? need.evaluation : evaluatePolicies(rulebook, request)
 }
 
 export function withBody(evaluation: Evaluation, body: RequestBody): Evaluation {
@@ -139,31 +139,31 @@ function evaluatePolicies(rulebook: Rulebook, request: RequestHead): Evaluation 
   return { rulebook, facts, own, global }
 }
 
-function walkOwn(rulebook: Rulebook, facts: Facts): Walk {
+function walkOwn(rulebook: Rulebook, facts: Facts): RuleWalk {
   if (rulebook.policy !== undefined) return walk(rulebook.policy, facts)
   if (rulebook.policyName === null) return walkWithoutPolicy(rulebook.unassignedEffect, 'unassigned')
   return walkWithoutPolicy('Deny', 'policy-missing')
 }
 
 /** The outcome from the head of a request, or that the body is needed. */
-export function evaluateHead(rulebook: Rulebook, request: RequestHead): Outcome | Waiting {
+export function evaluateHead(rulebook: Rulebook, request: RequestHead): DecisionOutcome | PendingDecision {
   const evaluation = evaluatePolicies(rulebook, request)
   const { own, global, facts } = evaluation
   const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'head')
   if (differing !== undefined) return differing
   const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
   const effect = only(outcomes)
-  if (effect === undefined) return new Waiting(evaluation)
+  if (effect === undefined) return new PendingDecision(evaluation)
   // The claims in the head of an MCP request can only lead to a refusal, until the body agrees with them.
-  if (facts.mcp !== undefined && effect !== 'Deny') return new Waiting(evaluation)
+  if (facts.mcp !== undefined && effect !== 'Deny') return new PendingDecision(evaluation)
   const outcome = outcomeOf(evaluation, effect, 'head')
-  if (outcome === undefined) return new Waiting(evaluation)
+  if (outcome === undefined) return new PendingDecision(evaluation)
   // Which rule holds a request, and so the terms of its review, may depend on the body; it is stored for review anyway.
-  return outcome.effect === 'Hitl' && request.contentLength !== 0 ? new Waiting(evaluation) : outcome
+  return outcome.effect === 'Hitl' && request.contentLength !== 0 ? new PendingDecision(evaluation) : outcome
 }
 
 /** The outcome of a request with its body; only the rules that waited are evaluated. */
-export function evaluateBody(evaluation: Evaluation): Outcome {
+export function evaluateBody(evaluation: Evaluation): DecisionOutcome {
   const { rulebook, facts, own, global } = evaluation
   const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'body')
   if (differing !== undefined) return differing
@@ -175,7 +175,10 @@ export function evaluateBody(evaluation: Evaluation): Outcome {
 }
 
 /** The refusal of a request whose MCP fields in the head are malformed, or not those of its body. */
-function differingHeads({ rulebook, facts, own, global }: Evaluation, phase: 'head' | 'body'): Outcome | undefined {
+function differingHeads(
+  { rulebook, facts, own, global }: Evaluation,
+  phase: 'head' | 'body',
+): DecisionOutcome | undefined {
   const { mcp, body } = facts
   if (mcp === undefined || (body === undefined && mcp.malformed === undefined)) return undefined
   const differs = mcpMismatch(mcp, body?.kind === 'json' ? body.value : undefined)
@@ -187,12 +190,21 @@ function differingHeads({ rulebook, facts, own, global }: Evaluation, phase: 'he
 const highestScore = 1
 
 /** Undefined when the body may still bring the risk above the threshold. */
-function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body'): Outcome | undefined {
+function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body'): DecisionOutcome | undefined {
   const { rulebook, facts, own, global } = evaluation
   const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
   const walk = byGlobal ? global : own
   const evaluated = own.evaluated + (global?.evaluated ?? 0)
-  const found: Outcome = { effect, source: sourceOf(walk, byGlobal), phase, rulebook, facts, walk, own, evaluated }
+  const found: DecisionOutcome = {
+    effect,
+    source: sourceOf(walk, byGlobal),
+    phase,
+    rulebook,
+    facts,
+    walk,
+    own,
+    evaluated,
+  }
   const { threshold } = rulebook.risk
   if (effect === 'Allow' && !own.riskExempt && threshold < highestScore) {
     const { low, high } = facts.risk.against(threshold, facts)
@@ -203,12 +215,12 @@ function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body
 }
 
 /** Whether the guardrail made the effect. If only the agent's own policy has decided, that one explains more. */
-function isDecider(global: Walk, own: Walk, effect: Effect): boolean {
+function isDecider(global: RuleWalk, own: RuleWalk, effect: Effect): boolean {
   if ((global.outcomes & effectBits[effect]) === 0) return false
   return global.isDecided || !(own.isDecided && own.effect === effect)
 }
 
-function sourceOf(decider: Walk, byGlobal: boolean): DecisionSource {
+function sourceOf(decider: RuleWalk, byGlobal: boolean): DecisionSource {
   if (!decider.isDecided) return 'regardless-of-body'
   return byGlobal ? 'global' : decider.source
 }

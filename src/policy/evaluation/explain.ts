@@ -10,7 +10,7 @@ import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns, once, share } from '../turns/evaluation.ts'
 import { False, True, type Truth, Unknown } from '../values/truth.ts'
 import type { CompiledPolicy } from './compile.ts'
-import { evaluateBody, evaluateHead, Waiting, withBody } from './decide.ts'
+import { evaluateBody, evaluateHead, PendingDecision, withBody } from './decide.ts'
 import type { DecisionRecord, NeedBody } from './decision.ts'
 import { actualOf, describeNode } from './reason.ts'
 import { recordOf } from './record.ts'
@@ -94,14 +94,14 @@ export class OpenExplanation {
     this.#policy = rulebook.policy
     this.#readings = head.readings
     const found = evaluateHead(rulebook, head)
-    if (found instanceof Waiting && phase === 'body') {
+    if (found instanceof PendingDecision && phase === 'body') {
       const evaluation = withBody(found.evaluation, body)
       this.#facts = evaluation.facts
       const decide = () => recordOf(evaluateBody(evaluation))
       this.#result = decide
       return
     }
-    const result = found instanceof Waiting ? found : recordOf(found)
+    const result = found instanceof PendingDecision ? found : recordOf(found)
     const decided = () => result
     this.#result = decided
     const risk = new RiskAssessment(rulebook.risk)

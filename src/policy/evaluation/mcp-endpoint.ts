@@ -1,6 +1,6 @@
 import type { Condition, Node, Rule } from '../language/model.ts'
 import type { RequestHead } from '../request/input.ts'
-import { evaluateHead, Waiting } from './decide.ts'
+import { evaluateHead, PendingDecision } from './decide.ts'
 import { innerNodes } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 
@@ -14,7 +14,7 @@ export function isMcpEndpoint(rulebook: Rulebook, post: RequestHead): boolean {
   // With a second reading of the path the rule may name another URL than the one that the server serves.
   if (post.readings !== undefined) return false
   const found = evaluateHead(rulebook, post)
-  return found instanceof Waiting && found.evaluation.own.pending.some(({ rule }) => namesEndpoint(rule))
+  return found instanceof PendingDecision && found.evaluation.own.pending.some(({ rule }) => namesEndpoint(rule))
 }
 
 /** Whether a rule lets messages of MCP pass, and has one list of URLs for them, without patterns. */

@@ -9,19 +9,19 @@ import { matchedConditions, riskReason, ruleReason, unreadableFields } from './r
 import { askRule, type CompiledRule } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { titleText } from './title.ts'
-import { type Walk, walk } from './walk.ts'
+import { type RuleWalk, walk } from './walk.ts'
 
 /** The result of an evaluation. It refers to the request, so it must not outlive the decision. */
-export interface Outcome {
+export interface DecisionOutcome {
   readonly effect: Effect
   readonly source: DecisionSource
   readonly phase: 'head' | 'body'
   readonly rulebook: Rulebook
   readonly facts: Facts
   /** The walk that decided: of the guardrail or of the agent's policy. */
-  readonly walk: Walk
+  readonly walk: RuleWalk
   /** The walk of the agent's policy. */
-  readonly own: Walk
+  readonly own: RuleWalk
   /** Rules evaluated in all. */
   readonly evaluated: number
   /** How the head of an MCP request differs from its body. */
@@ -29,7 +29,7 @@ export interface Outcome {
 }
 
 /** Fixes a decision on live traffic. An allowed request pays for no text. */
-export function decisionOf(outcome: Outcome): Decision {
+export function decisionOf(outcome: DecisionOutcome): Decision {
   if (outcome.effect === 'Allow') return allowed(outcome)
   // A person decides on all that the risk is made of.
   if (outcome.effect === 'Hitl') outcome.facts.risk.interval(outcome.facts)
@@ -37,18 +37,18 @@ export function decisionOf(outcome: Outcome): Decision {
 }
 
 /** The whole record of a decision, of an Allow too, with the risk worked out to the end. */
-export function recordOf(outcome: Outcome): DecisionRecord {
+export function recordOf(outcome: DecisionOutcome): DecisionRecord {
   outcome.facts.risk.interval(outcome.facts)
   return recordDecision(outcome, outcome.effect)
 }
 
 /** The score; when more was not asked, since it could not have changed the outcome, the least it can be. */
-function scoreOf({ facts }: Outcome): { readonly score: number; readonly atLeast?: true } {
+function scoreOf({ facts }: DecisionOutcome): { readonly score: number; readonly atLeast?: true } {
   const { low, high } = facts.risk.known(facts)
   return high > low ? { score: low, atLeast: true } : { score: low }
 }
 
-function allowed(outcome: Outcome): Allowed {
+function allowed(outcome: DecisionOutcome): Allowed {
   const { source, phase, evaluated } = outcome
   return {
     decision: 'Allow',
@@ -63,13 +63,13 @@ function allowed(outcome: Outcome): Allowed {
 }
 
 /** A body that was read is searched for secrets, which the standing of the agent depends on. */
-function riskOfAllowed(outcome: Outcome): Allowed['risk'] {
+function riskOfAllowed(outcome: DecisionOutcome): Allowed['risk'] {
   const { phase, facts, rulebook } = outcome
   if (phase === 'body') return { ...scoreOf(outcome), signals: facts.risk.signals(facts) }
   return rulebook.scoresAllowed === false ? null : scoreOf(outcome)
 }
 
-function recordDecision<E extends Effect>(outcome: Outcome, effect: E): DecisionRecord<E> {
+function recordDecision<E extends Effect>(outcome: DecisionOutcome, effect: E): DecisionRecord<E> {
   const { source, phase, rulebook, facts, walk, evaluated } = outcome
   const { policy } = walk
   const rule = decidingRule(outcome)
@@ -103,25 +103,25 @@ function recordDecision<E extends Effect>(outcome: Outcome, effect: E): Decision
 }
 
 /** The terms of the rule that holds the request; a guardrail cannot lower the approvals that the agent's policy asks for. */
-function termsOf(outcome: Outcome, held: CompiledRule | undefined): ReviewTerms {
+function termsOf(outcome: DecisionOutcome, held: CompiledRule | undefined): ReviewTerms {
   const { approvals, waitSeconds, whenUndecided } = held?.rule ?? usualTerms
   return { approvals: Math.max(approvals, approvalsOfOwn(outcome)), waitSeconds, whenUndecided }
 }
 
-function approvalsOfOwn({ effect, own }: Outcome): number {
+function approvalsOfOwn({ effect, own }: DecisionOutcome): number {
   return effect === 'Hitl' && own.last !== undefined ? own.last.rule.approvals : usualTerms.approvals
 }
 
-function policyName({ walk, rulebook }: Outcome): string | null {
+function policyName({ walk, rulebook }: DecisionOutcome): string | null {
   return walk.policy?.name ?? rulebook.policyName
 }
 
 /** The one rule that decided; undefined when the default did, or every outcome was the same. */
-function decidingRule({ walk, differs }: Outcome): CompiledRule | undefined {
+function decidingRule({ walk, differs }: DecisionOutcome): CompiledRule | undefined {
   return walk.isDecided && differs === undefined ? walk.last : undefined
 }
 
-function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): string {
+function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]): string {
   const { effect, facts, walk, rulebook, differs } = outcome
   if (differs !== undefined) return differs
   const rule = decidingRule(outcome)
@@ -135,20 +135,20 @@ function reasonOf(outcome: Outcome, matched: readonly MatchedCondition[]): strin
 }
 
 /** Where the number of approvals comes from, when another rule than the one that decides asks for it. */
-function approvalsReason(outcome: Outcome, held: CompiledRule | undefined): string {
+function approvalsReason(outcome: DecisionOutcome, held: CompiledRule | undefined): string {
   const { own } = outcome
   const count = approvalsOfOwn(outcome)
   if (own.last === held || count <= (held?.rule ?? usualTerms).approvals) return ''
   return `; rule ${JSON.stringify(own.last?.rule.name)} of policy ${JSON.stringify(own.policy?.name)} needs ${count} approvals`
 }
 
-function regardlessReason(effect: Effect, { pending, last }: Walk): string {
+function regardlessReason(effect: Effect, { pending, last }: RuleWalk): string {
   const names = pending.map(rule => `rule ${JSON.stringify(rule.rule.name)}`)
   names.push(last === undefined ? 'the default' : `rule ${JSON.stringify(last.rule.name)}`)
   return `${effect} for any body: ${names.join(', ')}`
 }
 
-function publicReasonOf({ source, differs }: Outcome, compiled: CompiledRule | undefined): string {
+function publicReasonOf({ source, differs }: DecisionOutcome, compiled: CompiledRule | undefined): string {
   if (differs !== undefined) return differs
   const rule = compiled?.rule
   if (source === 'risk') return 'The risk of this request is above the threshold.'
@@ -158,7 +158,7 @@ function publicReasonOf({ source, differs }: Outcome, compiled: CompiledRule | u
   return 'No rule of the policy allows this request.'
 }
 
-function unreadableNames({ facts, walk }: Outcome): readonly string[] {
+function unreadableNames({ facts, walk }: DecisionOutcome): readonly string[] {
   const { policy } = walk
   if (policy === undefined) return []
   const names = new Set<string>()
@@ -170,7 +170,7 @@ function unreadableNames({ facts, walk }: Outcome): readonly string[] {
 
 const noShadow: readonly ShadowOutcome[] = []
 
-function shadowOutcomes(outcome: Outcome): readonly ShadowOutcome[] {
+function shadowOutcomes(outcome: DecisionOutcome): readonly ShadowOutcome[] {
   const { rulebook, facts, effect } = outcome
   if (rulebook.shadows.length === 0 && (rulebook.policy?.shadowRules.length ?? 0) === 0) return noShadow
   return [
@@ -180,7 +180,7 @@ function shadowOutcomes(outcome: Outcome): readonly ShadowOutcome[] {
 }
 
 /** Shadow rules that hold and would have been asked before the rule that decided. */
-function shadowRules({ rulebook, facts, walk }: Outcome): readonly ShadowOutcome[] {
+function shadowRules({ rulebook, facts, walk }: DecisionOutcome): readonly ShadowOutcome[] {
   const own = rulebook.policy
   if (own === undefined || own.shadowRules.length === 0) return noShadow
   const decider = walk.policy === own ? walk.last : undefined

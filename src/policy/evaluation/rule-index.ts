@@ -3,12 +3,12 @@ import type { CompiledRule } from './rule.ts'
 import { keysOf, maxPathDepth } from './rule-keys.ts'
 
 /** Places of rules in the order of evaluation, ascending. */
-type Places = readonly number[]
+type RuleNumbers = readonly number[]
 
 /** Rules of one host: those for any path, and those by the beginning of the path. */
-interface Table {
-  readonly any: Places
-  readonly byPath: ReadonlyMap<string, Places>
+interface PathTable {
+  readonly any: RuleNumbers
+  readonly byPath: ReadonlyMap<string, RuleNumbers>
 }
 
 /** Up to this many rules are not indexed: a look-up costs as much as asking a few rules. */
@@ -19,18 +19,22 @@ const few = 12
  * does not grow with the number of rules. Immutable once built.
  */
 export class RuleIndex {
-  readonly #anyHost: Table
-  readonly #byHost: ReadonlyMap<string, Table>
-  readonly #bySuffix: ReadonlyMap<string, Table>
+  readonly #anyHost: PathTable
+  readonly #byHost: ReadonlyMap<string, PathTable>
+  readonly #bySuffix: ReadonlyMap<string, PathTable>
 
-  constructor(tables: { anyHost: Table; byHost: ReadonlyMap<string, Table>; bySuffix: ReadonlyMap<string, Table> }) {
+  constructor(tables: {
+    anyHost: PathTable
+    byHost: ReadonlyMap<string, PathTable>
+    bySuffix: ReadonlyMap<string, PathTable>
+  }) {
     this.#anyHost = tables.anyHost
     this.#byHost = tables.byHost
     this.#bySuffix = tables.bySuffix
   }
 
   /** Fills `lists` with the lists that can hold matching rules; returns how many. A list may be there twice. */
-  collect(facts: Facts, lists: Places[]): number {
+  collect(facts: Facts, lists: RuleNumbers[]): number {
     const { host } = facts.request
     let count = collectTable(this.#anyHost, facts, { lists, count: 0 })
     const table = this.#byHost.get(host)
@@ -45,11 +49,11 @@ export class RuleIndex {
 }
 
 interface Collected {
-  readonly lists: Places[]
+  readonly lists: RuleNumbers[]
   readonly count: number
 }
 
-function collectTable(table: Table, facts: Facts, { lists, count }: Collected): number {
+function collectTable(table: PathTable, facts: Facts, { lists, count }: Collected): number {
   if (table.any.length > 0) lists[count++] = table.any
   if (table.byPath.size === 0) return count
   const { path, readings } = facts.request
@@ -59,7 +63,7 @@ function collectTable(table: Table, facts: Facts, { lists, count }: Collected): 
   return count
 }
 
-function collectPath(table: Table, path: string, { lists, count }: Collected): number {
+function collectPath(table: PathTable, path: string, { lists, count }: Collected): number {
   let end = 0
   for (let depth = 0; depth < maxPathDepth; depth++) {
     end = path.indexOf('/', end + 1)
@@ -71,7 +75,7 @@ function collectPath(table: Table, path: string, { lists, count }: Collected): n
 }
 
 /** A table that is being filled. */
-class Draft {
+class IndexDraft {
   readonly all: number[] = []
   readonly any: number[] = []
   readonly byPath = new Map<string, number[]>()
@@ -82,17 +86,17 @@ class Draft {
     for (const path of new Set(paths)) getOrAdd(this.byPath, path, () => []).push(place)
   }
 
-  finish(fewest: number): Table {
+  finish(fewest: number): PathTable {
     return this.all.length <= fewest ? { any: this.all, byPath: new Map() } : this
   }
 }
 
 /** Builds an index, rule by rule in the order of evaluation. */
 export class IndexBuilder {
-  readonly #all = new Draft()
-  readonly #anyHost = new Draft()
-  readonly #byHost = new Map<string, Draft>()
-  readonly #bySuffix = new Map<string, Draft>()
+  readonly #all = new IndexDraft()
+  readonly #anyHost = new IndexDraft()
+  readonly #byHost = new Map<string, IndexDraft>()
+  readonly #bySuffix = new Map<string, IndexDraft>()
 
   add(compiled: CompiledRule, place: number): void {
     const { hosts, paths } = keysOf(compiled.rule.conditions)
@@ -100,15 +104,15 @@ export class IndexBuilder {
     if (hosts === undefined) this.#anyHost.add(paths, place)
     for (const host of new Set(hosts)) {
       const drafts = host.startsWith('.') ? this.#bySuffix : this.#byHost
-      getOrAdd(drafts, host, () => new Draft()).add(paths, place)
+      getOrAdd(drafts, host, () => new IndexDraft()).add(paths, place)
     }
   }
 
   /** @param fewest tables of so many rules are not divided; tests divide all */
   finish(fewest = few): RuleIndex {
-    const none: ReadonlyMap<string, Table> = new Map()
+    const none: ReadonlyMap<string, PathTable> = new Map()
     if (this.#all.any.length <= fewest) return new RuleIndex({ anyHost: this.#all, byHost: none, bySuffix: none })
-    const tables = (drafts: ReadonlyMap<string, Draft>) =>
+    const tables = (drafts: ReadonlyMap<string, IndexDraft>) =>
       new Map([...drafts].map(([host, draft]) => [host, draft.finish(fewest)]))
     return new RuleIndex({
       anyHost: this.#anyHost.finish(fewest),

@@ -28,13 +28,13 @@ export interface CompiledNode {
   readonly inner: readonly CompiledNode[]
 }
 
-interface RulePlace {
+interface RuleContext {
   readonly policy: Policy
   readonly scope: Scope
   readonly rank: number
 }
 
-export function compileRule(rule: Rule, { policy, scope, rank }: RulePlace): CompiledRule {
+export function compileRule(rule: Rule, { policy, scope, rank }: RuleContext): CompiledRule {
   const nodes = rule.conditions.map(node => compileNode(node, scope))
   const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)

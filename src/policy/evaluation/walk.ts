@@ -16,7 +16,7 @@ const none: readonly CompiledRule[] = []
  * The result of one policy so far: the rules that wait for the body, in order, and the effect if none of them matches.
  * Without waiting rules the policy has decided.
  */
-export class Walk {
+export class RuleWalk {
   /** Undefined for an agent without a policy. */
   readonly policy: CompiledPolicy | undefined
   readonly pending: readonly CompiledRule[]
@@ -25,7 +25,7 @@ export class Walk {
   readonly evaluated: number
   readonly #absent: Absent | undefined
 
-  constructor(policy: CompiledPolicy | undefined, found: Findings) {
+  constructor(policy: CompiledPolicy | undefined, found: WalkResult) {
     this.policy = policy
     this.pending = found.pending
     this.last = found.last
@@ -66,14 +66,14 @@ export class Walk {
   }
 
   /** The same with the body: only the waiting rules are evaluated. */
-  withBody(facts: Facts): Walk {
+  withBody(facts: Facts): RuleWalk {
     if (this.isDecided) return this
     const last = this.pending.find(rule => once(rule, () => decides(rule, facts))) ?? this.last
-    return new Walk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
+    return new RuleWalk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
   }
 }
 
-interface Findings {
+interface WalkResult {
   readonly pending: readonly CompiledRule[]
   readonly last: CompiledRule | undefined
   readonly evaluated: number
@@ -93,12 +93,12 @@ function decides(rule: CompiledRule, facts: Facts): boolean {
 }
 
 /** The result for an agent without a policy, or whose policy does not exist. */
-export function walkWithoutPolicy(effect: Effect, source: Absent['source']): Walk {
-  return new Walk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
+export function walkWithoutPolicy(effect: Effect, source: Absent['source']): RuleWalk {
+  return new RuleWalk(undefined, { pending: none, last: undefined, evaluated: 0, absent: { effect, source } })
 }
 
 /** Asks the rules in order until one certainly matches; those that wait for the body are kept. */
-export function walk(policy: CompiledPolicy, facts: Facts): Walk {
+export function walk(policy: CompiledPolicy, facts: Facts): RuleWalk {
   const { rules } = policy
   const candidates = candidatesOf(policy, facts)
   let pending: CompiledRule[] | undefined
@@ -108,9 +108,9 @@ export function walk(policy: CompiledPolicy, facts: Facts): Walk {
     evaluated++
     const value = askRule(rule, facts)
     if (value === False) continue
-    if (value === True) return new Walk(policy, { pending: pending ?? none, last: rule, evaluated })
+    if (value === True) return new RuleWalk(policy, { pending: pending ?? none, last: rule, evaluated })
     pending ??= []
     pending.push(rule)
   }
-  return new Walk(policy, { pending: pending ?? none, last: undefined, evaluated })
+  return new RuleWalk(policy, { pending: pending ?? none, last: undefined, evaluated })
 }

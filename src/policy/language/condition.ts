@@ -1,5 +1,5 @@
 import { didYouMean } from '../../base/nearest.ts'
-import type { Search } from '../detectors/detectors.ts'
+import type { DetectorSearch } from '../detectors/detectors.ts'
 import type { Facts } from '../request/facts.ts'
 import { askCounted } from '../turns/evaluation.ts'
 import { False, not, True, type Truth, Unreadable } from '../values/truth.ts'
@@ -95,7 +95,7 @@ function onEveryReading(test: Test): Test {
   }
 }
 
-interface Parts {
+interface ConditionParts {
   readonly operator: Operator
   readonly field: Field
   readonly condition: Condition
@@ -103,7 +103,7 @@ interface Parts {
 }
 
 /** The test of the positive form of the operator. */
-function positiveTest({ operator, field, condition, scope }: Parts): Test {
+function positiveTest({ operator, field, condition, scope }: ConditionParts): Test {
   const { value, valueType, ignoreCase, quantifier } = condition
   const operand: Operand = { field, value, valueType, ignoreCase }
   const { kind, plain } = field
@@ -123,7 +123,7 @@ function positiveTest({ operator, field, condition, scope }: Parts): Test {
   return kind.ofPath === true ? onEveryReading(onValue) : onValue
 }
 
-function detectsTest(detects: NonNullable<Field['kind']['detects']>, search: Search): Test {
+function detectsTest(detects: NonNullable<Field['kind']['detects']>, search: DetectorSearch): Test {
   return counted(facts => detects(facts, search))
 }
 

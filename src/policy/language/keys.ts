@@ -2,7 +2,7 @@ import { didYouMean } from '../../base/nearest.ts'
 import { isRecord } from '../values/path.ts'
 import type { ProblemCode, Problems } from './problems.ts'
 
-interface Shape {
+interface MapShape {
   /** Path of the map in the document; empty for the document itself. */
   readonly path: string
   readonly known: readonly string[]
@@ -23,7 +23,7 @@ export class Keys {
   }
 
   /** Undefined when `value` is no map. */
-  static of(value: unknown, shape: Shape, problems: Problems): Keys | undefined {
+  static of(value: unknown, shape: MapShape, problems: Problems): Keys | undefined {
     if (!isRecord(value)) return undefined
     const keys = new Keys(shape.path, problems)
     for (const [spelled, entry] of Object.entries(value)) {

@@ -9,7 +9,7 @@ export const conditionKeys = ['field', 'operator', 'value', 'ignoreCase', 'quant
 const groupKeys = ['all', 'any', 'not'] as const
 
 /** State while the conditions of one rule are read. */
-interface Reading {
+interface ConditionContext {
   readonly problems: Problems
   readonly scope: Scope
   /** Conditions seen in this rule. */
@@ -28,7 +28,7 @@ export function parseConditions(value: unknown, path: string, problems: Problems
     problems.add('E_CONDITIONS', path, hint)
     return []
   }
-  const reading: Reading = { problems, scope, count: 0, nodes: 0 }
+  const reading: ConditionContext = { problems, scope, count: 0, nodes: 0 }
   const nodes = readNodes(value, path, 1, reading)
   if (isFull(reading)) {
     problems.add('E_LIMIT', path, `a rule must have at most ${limits.conditionsPerRule} conditions`)
@@ -36,11 +36,11 @@ export function parseConditions(value: unknown, path: string, problems: Problems
   return nodes
 }
 
-function isFull({ count, nodes }: Reading): boolean {
+function isFull({ count, nodes }: ConditionContext): boolean {
   return count > limits.conditionsPerRule || nodes > maxNodes
 }
 
-function readNodes(values: readonly unknown[], path: string, depth: number, reading: Reading): Node[] {
+function readNodes(values: readonly unknown[], path: string, depth: number, reading: ConditionContext): Node[] {
   const nodes: Node[] = []
   for (const [index, value] of values.entries()) {
     // Past the limit nothing is read: a hostile document must not cost its size times the work of a condition.
@@ -51,7 +51,7 @@ function readNodes(values: readonly unknown[], path: string, depth: number, read
   return nodes
 }
 
-function readNode(value: unknown, path: string, depth: number, reading: Reading): Node | undefined {
+function readNode(value: unknown, path: string, depth: number, reading: ConditionContext): Node | undefined {
   reading.nodes++
   const given = isRecord(value) ? value : {}
   const group = groupKeys.find(key => Object.hasOwn(given, key))
@@ -65,7 +65,7 @@ function readNode(value: unknown, path: string, depth: number, reading: Reading)
   return keys === undefined ? undefined : readCondition(keys, path, reading)
 }
 
-interface Place {
+interface ConditionPosition {
   readonly path: string
   readonly depth: number
 }
@@ -73,8 +73,8 @@ interface Place {
 function readGroup(
   value: Record<string, unknown>,
   kind: (typeof groupKeys)[number],
-  { path, depth }: Place,
-  reading: Reading,
+  { path, depth }: ConditionPosition,
+  reading: ConditionContext,
 ): Node | undefined {
   const { problems } = reading
   const others = Object.keys(value).filter(key => key !== kind)
@@ -102,7 +102,7 @@ function readGroup(
   return kind === 'all' ? { all: nodes } : { any: nodes }
 }
 
-function readCondition(keys: Keys, path: string, { problems, scope }: Reading): Condition | undefined {
+function readCondition(keys: Keys, path: string, { problems, scope }: ConditionContext): Condition | undefined {
   const field = keys.get('field')
   if (typeof field !== 'string') {
     problems.add('E_FIELD', path, 'field must be text')

@@ -55,7 +55,7 @@ export function hiddenHeaders(names: readonly string[] = []): ReadonlySet<string
 }
 
 /** State while the rules of one policy are read. */
-interface Reading {
+interface ParseContext {
   readonly problems: Problems
   readonly scope: Scope
   readonly maxWaitSeconds: number
@@ -87,7 +87,7 @@ function* parse(document: unknown, options: LanguageOptions): Divided<Parsed> {
   return problems.found.length > 0 ? { problems: problems.found } : { policy: { ...head, rules: [...rules.values()] } }
 }
 
-function readRule(entry: unknown, path: string, { problems, scope, maxWaitSeconds }: Reading): Rule | undefined {
+function readRule(entry: unknown, path: string, { problems, scope, maxWaitSeconds }: ParseContext): Rule | undefined {
   const keys = Keys.of(entry, { path, known: ruleKeys, ignored: [] }, problems)
   if (keys === undefined) {
     problems.add('E_CONDITION', path, 'a rule must be a map with name, effect and conditions')

@@ -5,7 +5,7 @@ import { ConditionError } from './problems.ts'
 
 /** Longest title in a rule, UTF-16 units. */
 const longest = 512
-const mostFields = 8
+const maxFields = 8
 
 /** A title as its pieces: text as it is, and fields whose values take their places. */
 export type Title = readonly (string | Field)[]
@@ -25,7 +25,7 @@ export function compileTitle(text: string, { hiddenHeaders }: Scope): Title | un
     return path === undefined ? plainPiece(whole) : fieldPiece(path, hiddenHeaders)
   })
   const fields = pieces.filter(one => typeof one !== 'string')
-  if (fields.length > mostFields) throw new ConditionError(`a title must have at most ${mostFields} fields`, 'E_LIMIT')
+  if (fields.length > maxFields) throw new ConditionError(`a title must have at most ${maxFields} fields`, 'E_LIMIT')
   return pieces
 }
 

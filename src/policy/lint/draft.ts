@@ -1,7 +1,7 @@
-import { isRecord, parsePath, type Step } from '../values/path.ts'
+import { isRecord, type PathStep, parsePath } from '../values/path.ts'
 
 /** A request under construction. */
-export interface Draft {
+export interface RequestDraft {
   /** Empty: GET, or POST when there is a body. */
   method: string
   scheme: string
@@ -16,7 +16,7 @@ export interface Draft {
 }
 
 /** Puts a value where the field looks for it; false when that is not known. */
-export function place(draft: Draft, field: string, value: unknown): boolean {
+export function place(draft: RequestDraft, field: string, value: unknown): boolean {
   const steps = parsePath(field)
   if (typeof steps === 'string') return false
   const [area, name = ''] = field.split(/[.[]/)
@@ -30,7 +30,7 @@ export function place(draft: Draft, field: string, value: unknown): boolean {
   return rest.length <= 1 && placeHead(draft, { name, key }, String(value))
 }
 
-function placeUrl(draft: Draft, url: string): boolean {
+function placeUrl(draft: RequestDraft, url: string): boolean {
   const [, scheme, authority, path = '/', query = ''] =
     /^(https?):\/\/([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url) ?? []
   if (scheme === undefined || authority === undefined) return false
@@ -39,13 +39,13 @@ function placeUrl(draft: Draft, url: string): boolean {
   return true
 }
 
-interface HeadPlace {
+interface HeadField {
   readonly name: string
   /** Of a header field or query parameter. */
   readonly key: string
 }
 
-function placeHead(draft: Draft, { name, key }: HeadPlace, value: string): boolean {
+function placeHead(draft: RequestDraft, { name, key }: HeadField, value: string): boolean {
   if (name === 'headers') draft.headers[key] = value
   else if (name === 'query') draft.query.push([key, value])
   else if (name === 'contentType') draft.headers['content-type'] = value
@@ -61,7 +61,7 @@ function placeHead(draft: Draft, { name, key }: HeadPlace, value: string): boole
 
 const agentNumbers = /^(?:trustScore|ageHours|requestsLastMinute|deniedLast10m|hitlLast24h|bytesToday)$/
 
-function placeAgent(draft: Draft, name: string, value: unknown): boolean {
+function placeAgent(draft: RequestDraft, name: string, value: unknown): boolean {
   if (name === 'tags' || name === 'claims') return false
   draft.agent[name] = agentNumbers.test(name) ? Number(value) : name === 'hostSeen' ? value === 'true' : value
   return true
@@ -82,12 +82,12 @@ const places: Readonly<Record<string, readonly [path: readonly string[], rpc?: s
 const baseOf = (field: string) => field.split(/[.[]/, 2).join('.')
 
 /** Where a field that is another name for a place in the body has its value. */
-function bodyPath(field: string, rest: readonly Step[]): readonly Step[] | undefined {
+function bodyPath(field: string, rest: readonly PathStep[]): readonly PathStep[] | undefined {
   const found = places[baseOf(field)]
-  return found && [...found[0].map((key): Step => ({ kind: 'key', key })), ...rest]
+  return found && [...found[0].map((key): PathStep => ({ kind: 'key', key })), ...rest]
 }
 
-function placeBody(draft: Draft, field: string, steps: readonly Step[], value: unknown): boolean {
+function placeBody(draft: RequestDraft, field: string, steps: readonly PathStep[], value: unknown): boolean {
   if (steps.length === 0 || steps[0]?.kind !== 'key') return false
   draft.body ??= {}
   const rpc = places[baseOf(field)]?.[1]
@@ -98,7 +98,7 @@ function placeBody(draft: Draft, field: string, steps: readonly Step[], value: u
 type Container = Record<string | number, unknown>
 
 /** Sets the value that the steps lead to, and makes the objects and lists on the way. `[*]` is the first element. */
-function insert(target: Container, steps: readonly Step[], value: unknown): boolean {
+function insert(target: Container, steps: readonly PathStep[], value: unknown): boolean {
   const [step, next] = steps
   const key = keyOf(step)
   if (key === undefined) return false
@@ -115,12 +115,12 @@ function insert(target: Container, steps: readonly Step[], value: unknown): bool
 }
 
 /** Whether the body has a value where the field looks for it. */
-export function isPlaced(draft: Draft, field: string): boolean {
+export function isPlaced(draft: RequestDraft, field: string): boolean {
   return holderOf(draft.body, field) !== undefined
 }
 
 /** The body without the value of a field; undefined when the field has none in it. */
-export function leaveOut(body: Draft['body'], field: string): Draft['body'] {
+export function leaveOut(body: RequestDraft['body'], field: string): RequestDraft['body'] {
   const copy = structuredClone(body)
   const found = holderOf(copy, field)
   if (found === undefined) return undefined
@@ -130,7 +130,7 @@ export function leaveOut(body: Draft['body'], field: string): Draft['body'] {
 }
 
 /** The object or list in the body that has the value of a field. */
-function holderOf(body: Draft['body'], field: string): { holder: object; key: string | number } | undefined {
+function holderOf(body: RequestDraft['body'], field: string): { holder: object; key: string | number } | undefined {
   const steps = parsePath(field)
   if (typeof steps === 'string') return undefined
   const path = bodyPath(field, steps.slice(2)) ?? steps.slice(2)
@@ -147,7 +147,7 @@ function ownValue(value: unknown, key: string | number | undefined): unknown {
 }
 
 /** The key of an object, or 0 for the first element of a list. */
-function keyOf(step: Step | undefined): string | number | undefined {
+function keyOf(step: PathStep | undefined): string | number | undefined {
   if (step?.kind === 'key') return step.key
   return step?.kind === 'each' || (step?.kind === 'index' && step.index === 0) ? 0 : undefined
 }

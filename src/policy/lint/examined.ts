@@ -1,6 +1,6 @@
 import { type CompiledPolicy, compilePolicySync } from '../evaluation/compile.ts'
 import type { CompiledRule } from '../evaluation/rule.ts'
-import { type Walk, walk } from '../evaluation/walk.ts'
+import { type RuleWalk, walk } from '../evaluation/walk.ts'
 import { compileCondition, type Scope } from '../language/condition.ts'
 import type { Condition, Policy, Rule, RuleWarning } from '../language/model.ts'
 import type { DescribedRequest } from '../request/describe.ts'
@@ -29,7 +29,7 @@ export class Examined {
   }
 
   /** What the policy makes of a whole request. */
-  walk(facts: Facts): Walk {
+  walk(facts: Facts): RuleWalk {
     return walk(this.compiled, facts)
   }
 }

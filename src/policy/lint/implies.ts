@@ -33,7 +33,7 @@ export function excludes(left: Node, right: Node, scope: Scope): boolean {
 }
 
 /** A condition with what is needed to compare it. */
-interface Leaf {
+interface ComparedLeaf {
   readonly condition: Condition
   readonly field: Field
   readonly operator: Operator
@@ -46,7 +46,7 @@ interface Leaf {
 
 const alwaysOne = ['input.port', 'agent.trustScore', 'agent.ageHours', 'time.hour', 'time.clock', 'time.dayOfWeek']
 
-function readLeaf(condition: Condition, scope: Scope): Leaf {
+function readLeaf(condition: Condition, scope: Scope): ComparedLeaf {
   const field = fieldOf(condition)
   const operator = operatorOf(condition)
   const negation = isNegation(operator, condition.value)
@@ -56,11 +56,11 @@ function readLeaf(condition: Condition, scope: Scope): Leaf {
 }
 
 /** `exists "false"`, `notExists "true"`. */
-function isAbsence({ operator, condition }: Leaf): boolean {
+function isAbsence({ operator, condition }: ComparedLeaf): boolean {
   return operator.form.name === 'exists' && isNegation(operator, condition.value) && condition.quantifier === 'any'
 }
 
-function impliesOnField(left: Leaf, right: Leaf): boolean {
+function impliesOnField(left: ComparedLeaf, right: ComparedLeaf): boolean {
   if (left.condition.quantifier !== right.condition.quantifier) return false
   if (right.operator.form.name === 'exists' && right.positive) return left.positive
   if (!left.positive && !right.positive) return negationsImply(left, right)
@@ -70,19 +70,19 @@ function impliesOnField(left: Leaf, right: Leaf): boolean {
 }
 
 /** not a implies not b when b implies a. */
-function negationsImply(left: Leaf, right: Leaf): boolean {
+function negationsImply(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const equalities = valuesOf(left) !== undefined && valuesOf(right) !== undefined
   if (left.operator.form !== right.operator.form && !equalities) return false
   return impliesOnField(positiveOf(right), positiveOf(left))
 }
 
-function positiveOf(leaf: Leaf): Leaf {
+function positiveOf(leaf: ComparedLeaf): ComparedLeaf {
   const condition = { ...leaf.condition, operator: leaf.operator.form.name }
   return { ...leaf, operator: operatorOf(condition), positive: true, condition }
 }
 
 /** Every value that an equality allows; undefined for other conditions. */
-function valuesOf({ condition, operator, field }: Leaf): readonly string[] | undefined {
+function valuesOf({ condition, operator, field }: ComparedLeaf): readonly string[] | undefined {
   if (condition.ignoreCase || condition.valueType !== undefined) return undefined
   const { name } = operator.form
   const words = name === 'eq' ? [condition.value] : name === 'in' ? readWords(condition.value) : undefined
@@ -91,34 +91,34 @@ function valuesOf({ condition, operator, field }: Leaf): readonly string[] | und
 }
 
 /** Whether the values of one equality are among those of another. */
-function valuesWithin(left: Leaf, right: Leaf): boolean {
+function valuesWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const [inner, outer] = [valuesOf(left), valuesOf(right)]
   return right.positive && inner !== undefined && outer !== undefined && inner.every(value => outer.includes(value))
 }
 
 /** Whether every value that `left` allows makes `right` true. Only for plain strings of the head, which can be tried. */
-function valuesHold(left: Leaf, right: Leaf): boolean {
+function valuesHold(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const values = left.positive && left.field.plain !== undefined ? valuesOf(left) : undefined
   return values?.every(value => holdsFor(right.condition, right.scope, value)) ?? false
 }
 
-function valuesFail(left: Leaf, right: Leaf): boolean {
+function valuesFail(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const values = left.positive && left.field.plain !== undefined ? valuesOf(left) : undefined
   return values?.every(value => !holdsFor(right.condition, right.scope, value)) ?? false
 }
 
-function rangeWithin(left: Leaf, right: Leaf): boolean {
+function rangeWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const [inner, outer] = [rangeOf(left.condition, left.operator), rangeOf(right.condition, right.operator)]
   return inner !== undefined && outer !== undefined && isWithin(inner, outer)
 }
 
-function rangesApart(left: Leaf, right: Leaf): boolean {
+function rangesApart(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const [a, b] = [rangeOf(left.condition, left.operator), rangeOf(right.condition, right.operator)]
   return a !== undefined && b !== undefined && areApart(a, b)
 }
 
 /** Prefixes, one of which every value has; undefined when no such list is known. */
-function prefixesOf({ condition, operator }: Leaf): readonly string[] | undefined {
+function prefixesOf({ condition, operator }: ComparedLeaf): readonly string[] | undefined {
   const { name } = operator.form
   if (operator.negated || condition.ignoreCase) return undefined
   if (name === 'startsWith') return [condition.value]
@@ -126,7 +126,7 @@ function prefixesOf({ condition, operator }: Leaf): readonly string[] | undefine
   return words?.map(literalPrefix)
 }
 
-function prefixWithin(left: Leaf, right: Leaf): boolean {
+function prefixWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const prefixes = prefixesOf(left)
   if (prefixes === undefined || right.condition.ignoreCase) return false
   if (right.operator.form.name === 'startsWith') {
@@ -150,13 +150,13 @@ function inTree(prefix: string, tree: string, whole: boolean): boolean {
   return prefix.startsWith(`${tree}/`) || (whole && prefix === tree)
 }
 
-function prefixesApart(left: Leaf, right: Leaf): boolean {
+function prefixesApart(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const [a, b] = [prefixesOf(left), prefixesOf(right)]
   if (a === undefined || b === undefined) return false
   return a.every(one => b.every(other => !one.startsWith(other) && !other.startsWith(one)))
 }
 
-function hostsWithin(left: Leaf, right: Leaf): boolean {
+function hostsWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
   if (left.operator.form.name !== 'hostMatches' || right.operator.form.name !== 'hostMatches') return false
   const inner = readWords(left.condition.value)
   const outer = readWords(right.condition.value)

@@ -14,7 +14,7 @@ export function impossibleValue(condition: Condition, field: Field, operator: Op
   return word === undefined ? undefined : `no request has ${JSON.stringify(word)} in ${field.text}: ${rule.must}`
 }
 
-interface Shape {
+interface ValueShape {
   /** Whether some value equals, or begins with, the word. */
   readonly fits: (word: string, operator: string) => boolean
   /** What to write, behind a colon. */
@@ -36,7 +36,7 @@ const host = {
   must: 'a host has no scheme, port or path',
 }
 
-const shapes: Readonly<Record<string, Shape>> = {
+const shapes: Readonly<Record<string, ValueShape>> = {
   'input.path': path,
   'input.rawPath': path,
   'input.url': url,
@@ -93,6 +93,6 @@ function impossibleNumber(condition: Condition, field: Field, operator: Operator
     { number: high, shift: 0 },
   ] as const
   if (!areApart(range, possible)) return undefined
-  const most = high === Number.POSITIVE_INFINITY ? `at least ${low}` : `from ${low} to ${high}`
-  return `${field.text} is ${most}`
+  const max = high === Number.POSITIVE_INFINITY ? `at least ${low}` : `from ${low} to ${high}`
+  return `${field.text} is ${max}`
 }

@@ -5,7 +5,7 @@ import type { Condition, Node, Rule } from '../language/model.ts'
 import { isNegation, type Operator } from '../language/operators/operators.ts'
 import { readWords } from '../language/operators/values.ts'
 import { excludes } from './implies.ts'
-import { type Leaf, type LintCode, type LintWarning, leavesOf } from './warning.ts'
+import { type ConditionLeaf, type LintCode, type LintWarning, leavesOf } from './warning.ts'
 
 /** Warnings about the conditions of one rule. */
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
@@ -19,7 +19,7 @@ export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintW
 }
 
 /** An Allow rule that names hosts usually means https on the usual port. */
-function originWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): LintWarning[] {
+function originWarnings(rule: Rule, path: string, leaves: readonly ConditionLeaf[]): LintWarning[] {
   const fields = new Set(leaves.map(({ condition }) => condition.field))
   if (rule.effect !== 'Allow' || !fields.has('input.host')) return []
   if (fields.has('input.scheme') || fields.has('input.port') || fields.has('input.origin')) return []
@@ -28,7 +28,7 @@ function originWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): Lint
 }
 
 /** Agents write the header fields of MCP as they like; only some are compared with the body. */
-function mcpHeaderWarnings(rule: Rule, path: string, leaves: readonly Leaf[]): LintWarning[] {
+function mcpHeaderWarnings(rule: Rule, path: string, leaves: readonly ConditionLeaf[]): LintWarning[] {
   const fields = leaves.map(({ condition }) => condition.field)
   const header = fields.find(field => /^input\.headers\.mcp-/i.test(field))
   if (rule.effect !== 'Allow' || header === undefined || fields.some(field => field.startsWith('mcp.'))) return []
@@ -59,7 +59,7 @@ function nameOf(node: Node): string {
   return 'field' in node ? `${node.field} ${node.operator} ${JSON.stringify(node.value)}` : 'a group'
 }
 
-function leafWarnings(leaf: Leaf, rule: Rule): LintWarning[] {
+function leafWarnings(leaf: ConditionLeaf, rule: Rule): LintWarning[] {
   const warn = (code: LintCode, message: string): LintWarning => ({ code, path: leaf.path, rule: rule.name, message })
   const found: LintWarning[] = []
   const operator = operatorOf(leaf.condition)

@@ -4,20 +4,20 @@ import type { Condition, Rule } from '../language/model.ts'
 import { isNegation } from '../language/operators/operators.ts'
 import { readWords } from '../language/operators/values.ts'
 import type { DescribedRequest } from '../request/describe.ts'
-import { type Draft, isPlaced } from './draft.ts'
+import { isPlaced, type RequestDraft } from './draft.ts'
 import { type Examined, factsOf, holds } from './examined.ts'
-import { type Leaf, type LintWarning, leavesOf } from './warning.ts'
+import { type ConditionLeaf, type LintWarning, leavesOf } from './warning.ts'
 import { draftOf, passGuard, requestOf } from './witness.ts'
 
 /** Work for one policy, in rules that are asked, so that a large one is checked in seconds. */
-const mostWork = 400_000
+const maxWork = 400_000
 /** Work that making up a request takes. */
 const workOfRequest = 40
 
 /** A request without a field of the body, which a rule compares, and the Allow rule that lets it pass. */
 export interface Passing {
   readonly rule: Rule
-  readonly leaf: Leaf
+  readonly leaf: ConditionLeaf
   readonly allowedBy: Rule
   /** The request with the field, which the rule decides. */
   readonly whole: DescribedRequest
@@ -43,7 +43,7 @@ export function missingPassesWarnings(examined: Examined): LintWarning[] {
  */
 export function passingRequests(examined: Examined): readonly Passing[] {
   const { rules } = examined.compiled
-  const search = { examined, left: mostWork }
+  const search = { examined, left: maxWork }
   const allows = new AllowRules(rules)
   return rules.flatMap(compiled => {
     if (compiled.effect === 'Allow' || search.left <= 0) return []
@@ -55,8 +55,8 @@ export function passingRequests(examined: Examined): readonly Passing[] {
 }
 
 /** Conditions that compare a field of the body which a request may leave out, one for each field. */
-function comparedFields(rule: Rule, path: string): readonly Leaf[] {
-  const found = new Map<string, Leaf>()
+function comparedFields(rule: Rule, path: string): readonly ConditionLeaf[] {
+  const found = new Map<string, ConditionLeaf>()
   for (const leaf of leavesOf(rule, path)) {
     if (!leaf.inverted && compares(leaf.condition) && !found.has(leaf.condition.field))
       found.set(leaf.condition.field, leaf)
@@ -74,16 +74,16 @@ function compares(condition: Condition): boolean {
   return named && !isNegation(operator, condition.value) && !otherQuestions.includes(operator.form.name)
 }
 
-interface Search {
+interface WitnessSearch {
   readonly examined: Examined
   /** Work that may still be done. */
   left: number
 }
 
 function passingRequest(
-  search: Search,
+  search: WitnessSearch,
   compiled: CompiledRule,
-  leaf: Leaf,
+  leaf: ConditionLeaf,
   allows: readonly CompiledRule[],
 ): Passing | undefined {
   const { rule } = compiled
@@ -105,17 +105,17 @@ function passingRequest(
 }
 
 /** Guards of other rules that a draft may have to satisfy. */
-const mostGuards = 4
+const maxGuards = 4
 
 /** The request of the draft without the field, if it is allowed and the rule decides the one with the field. */
 function passes(
-  search: Search,
+  search: WitnessSearch,
   compiled: CompiledRule,
-  draft: Draft,
+  draft: RequestDraft,
   field: string,
 ): Pick<Passing, 'allowedBy' | 'whole' | 'request'> | undefined {
   if (!isPlaced(draft, field)) return undefined
-  for (let guards = 0; guards < mostGuards; guards++) {
+  for (let guards = 0; guards < maxGuards; guards++) {
     const whole = requestOf(draft)
     const request = requestOf(draft, field)
     if (whole === undefined || request === undefined) return undefined

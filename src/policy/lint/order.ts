@@ -3,7 +3,7 @@ import { askRule, type CompiledRule, fieldsOf } from '../evaluation/rule.ts'
 import type { Node } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { False } from '../values/truth.ts'
-import type { Draft } from './draft.ts'
+import type { RequestDraft } from './draft.ts'
 import { type Examined, factsOf, holds } from './examined.ts'
 import { implies } from './implies.ts'
 import type { LintWarning } from './warning.ts'
@@ -41,20 +41,20 @@ function warningsAt(examined: Examined, place: number): LintWarning[] {
 }
 
 /** Facts for which a rule certainly holds. */
-function witnessFacts(draft: Draft, rule: CompiledRule): Facts | undefined {
+function witnessFacts(draft: RequestDraft, rule: CompiledRule): Facts | undefined {
   const made = requestOf(draft)
   const facts = made && factsOf(made)
   return facts !== undefined && holds(rule, facts) ? facts : undefined
 }
 
 /** Guards of other rules that a request may have to pass. */
-const mostGuards = 4
+const maxGuards = 4
 
 /** Methods with which the request of a rule that names none is tried. */
 const usualMethods = ['', 'POST', 'DELETE']
 
 /** The rule that decides the requests of a draft; undefined when the rule itself decides one of them. */
-function firstBefore(examined: Examined, place: number, draft: Draft): CompiledRule | undefined {
+function firstBefore(examined: Examined, place: number, draft: RequestDraft): CompiledRule | undefined {
   const methods = draft.method === '' ? usualMethods : [draft.method]
   let first: CompiledRule | undefined
   for (const method of methods) {
@@ -66,10 +66,10 @@ function firstBefore(examined: Examined, place: number, draft: Draft): CompiledR
 }
 
 /** The same for one request, once it passes the guards (`notIn` and its like) that rules before it are. */
-function firstBeyondGuards(examined: Examined, place: number, draft: Draft): CompiledRule | undefined {
+function firstBeyondGuards(examined: Examined, place: number, draft: RequestDraft): CompiledRule | undefined {
   const rule = examined.compiled.rules[place]!
   let first: CompiledRule | undefined
-  for (let guards = 0; guards < mostGuards; guards++) {
+  for (let guards = 0; guards < maxGuards; guards++) {
     const facts = witnessFacts(draft, rule)
     if (facts === undefined) return first
     first = matchingBefore(examined, place, facts)[0]

@@ -9,7 +9,7 @@ export interface End {
   readonly shift: -1 | 0 | 1
 }
 
-export type Range = readonly [low: End, high: End]
+export type Interval = readonly [low: End, high: End]
 
 const lowest: End = { number: Number.NEGATIVE_INFINITY, shift: 0 }
 const highest: End = { number: Number.POSITIVE_INFINITY, shift: 0 }
@@ -19,7 +19,7 @@ function isBefore(left: End, right: End): boolean {
 }
 
 /** The numbers that a condition allows; undefined for other conditions, and where a double does not hold an end. */
-export function rangeOf(condition: Condition, operator: Operator): Range | undefined {
+export function rangeOf(condition: Condition, operator: Operator): Interval | undefined {
   if (operator.form.suits !== 'ordering' || operator.negated || condition.field === 'time.clock') return undefined
   const { name } = operator.form
   const [low, high = low] = name === 'between' ? readRange(condition.value) : [parseNumeric(condition.value)]
@@ -29,10 +29,10 @@ export function rangeOf(condition: Condition, operator: Operator): Range | undef
   return [name === 'lte' ? lowest : { number: low, shift: 0 }, name === 'gte' ? highest : { number: high, shift: 0 }]
 }
 
-export function isWithin(inner: Range, outer: Range): boolean {
+export function isWithin(inner: Interval, outer: Interval): boolean {
   return !isBefore(inner[0], outer[0]) && !isBefore(outer[1], inner[1])
 }
 
-export function areApart(left: Range, right: Range): boolean {
+export function areApart(left: Interval, right: Interval): boolean {
   return isBefore(left[1], right[0]) || isBefore(right[1], left[0])
 }

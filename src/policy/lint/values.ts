@@ -5,7 +5,7 @@ import { isNegation, type Operator } from '../language/operators/operators.ts'
 import { holdsFor } from './examined.ts'
 import { impossibleValue } from './impossible.ts'
 import { openEnd } from './open-end.ts'
-import { type Leaf, type LintWarning, leavesOf } from './warning.ts'
+import { type ConditionLeaf, type LintWarning, leavesOf } from './warning.ts'
 
 interface Surroundings {
   readonly scope: Scope
@@ -24,7 +24,7 @@ export function valueWarnings(rule: Rule, path: string, surroundings: Surroundin
 type Fault = { readonly code: RuleWarning; readonly message: string } | undefined
 
 /** One condition has one warning: where a value is impossible, its pattern does not matter. */
-function firstFault(rule: Rule, { condition, inverted }: Leaf, { scope, objects }: Surroundings): Fault {
+function firstFault(rule: Rule, { condition, inverted }: ConditionLeaf, { scope, objects }: Surroundings): Fault {
   const operator = operatorOf(condition)
   const field = fieldOf(condition)
   const isNegated = isNegation(operator, condition.value) !== inverted

@@ -15,7 +15,7 @@ export interface LintWarning {
 }
 
 /** A condition of a rule, and where it stands. */
-export interface Leaf {
+export interface ConditionLeaf {
   readonly condition: Condition
   readonly path: string
   /** Whether an odd number of `not` surrounds it. */
@@ -23,11 +23,11 @@ export interface Leaf {
 }
 
 /** The conditions of a rule at `path`, those in groups too. */
-export function leavesOf(rule: Rule, path: string): Leaf[] {
+export function leavesOf(rule: Rule, path: string): ConditionLeaf[] {
   return rule.conditions.flatMap((node, index) => leavesOfNode(node, `${path}.conditions[${index}]`, false))
 }
 
-function leavesOfNode(node: Node, path: string, inverted: boolean): Leaf[] {
+function leavesOfNode(node: Node, path: string, inverted: boolean): ConditionLeaf[] {
   if ('field' in node) return [{ condition: node, path, inverted }]
   if ('not' in node) return leavesOfNode(node.not, `${path}.not`, !inverted)
   const key = 'all' in node ? 'all' : 'any'

@@ -2,7 +2,7 @@ import type { Condition, Node, Rule } from '../language/model.ts'
 import { findOperator } from '../language/operators/operators.ts'
 import { readList, readWords } from '../language/operators/values.ts'
 import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
-import { type Draft, isPlaced, leaveOut, place } from './draft.ts'
+import { isPlaced, leaveOut, place, type RequestDraft } from './draft.ts'
 
 /**
  * A request made from conditions so that all of them hold, except for patterns, the clock and the risk score, which cannot
@@ -17,8 +17,8 @@ export function witnessOf(nodes: readonly Node[]): DescribedRequest | undefined 
 const publicAddress = '93.184.216.34'
 
 /** The same before it is a request. */
-export function draftOf(nodes: readonly Node[]): Draft | undefined {
-  const draft: Draft = {
+export function draftOf(nodes: readonly Node[]): RequestDraft | undefined {
+  const draft: RequestDraft = {
     ...{ method: '', scheme: 'https', host: 'witness.example', port: '', path: '/' },
     ...{ query: [], headers: {}, agent: {}, body: undefined, destinationIp: publicAddress },
   }
@@ -26,7 +26,7 @@ export function draftOf(nodes: readonly Node[]): Draft | undefined {
 }
 
 /** The request of a draft. @param without a field of the body that the request does not have */
-export function requestOf(draft: Draft, without?: string): DescribedRequest | undefined {
+export function requestOf(draft: RequestDraft, without?: string): DescribedRequest | undefined {
   const query = new URLSearchParams(draft.query).toString()
   const url = `${draft.scheme}://${draft.host}${draft.port}${draft.path}${query === '' ? '' : `?${query}`}`
   const { headers, destinationIp } = draft
@@ -38,7 +38,7 @@ export function requestOf(draft: Draft, without?: string): DescribedRequest | un
 }
 
 /** Makes a node hold; false when that is not possible. Most negations hold of what a draft has: they are left to luck. */
-function draw(draft: Draft, node: Node): boolean {
+function draw(draft: RequestDraft, node: Node): boolean {
   if ('all' in node) return node.all.every(inner => draw(draft, inner))
   if ('any' in node) return draw(draft, node.any[0]!)
   if ('not' in node) return true
@@ -53,7 +53,7 @@ const negated = /^(?:ne|not.*)$/
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 
-function drawOtherMethod(draft: Draft, { operator, value }: Condition): boolean {
+function drawOtherMethod(draft: RequestDraft, { operator, value }: Condition): boolean {
   const refused = operator === 'ne' ? [value] : operator === 'notIn' ? readWords(value) : []
   const others = methods.filter(method => !refused.some(word => word.toUpperCase() === method))
   if (!others.includes(draft.method)) draft.method = others.find(method => method !== 'GET') ?? ''
@@ -61,12 +61,12 @@ function drawOtherMethod(draft: Draft, { operator, value }: Condition): boolean 
 }
 
 /** Gives the draft what a rule demands of others: a value of its `notIn`. False when the rule demands nothing. */
-export function passGuard(draft: Draft, { conditions }: Rule): boolean {
+export function passGuard(draft: RequestDraft, { conditions }: Rule): boolean {
   return conditions.some(node => drawAgainst(draft, node))
 }
 
 /** Makes a node fail; false when that is not possible. */
-function drawAgainst(draft: Draft, node: Node): boolean {
+function drawAgainst(draft: RequestDraft, node: Node): boolean {
   if ('not' in node) return draw(draft, node.not)
   if ('any' in node) return node.any.every(inner => drawAgainst(draft, inner))
   if ('all' in node) return node.all.some(inner => drawAgainst(draft, inner))

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 as validUtf8 } from 'node:buffer'
 import type { Text } from '../detectors/bytes.ts'
-import { personalDataSearch, type Search, secretSearch } from '../detectors/detectors.ts'
+import { type DetectorSearch, personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
 import { False, missing, True, type Truth, Unreadable, unreadable } from '../values/truth.ts'
@@ -37,7 +37,7 @@ export class BodyView {
   /** The reading of a JSON or form body that takes several turns. */
   #reading: JsonReading | FormReading | undefined
   #problem = ''
-  readonly #searches = new Map<Search, Scan>()
+  readonly #searches = new Map<DetectorSearch, Scan>()
 
   constructor(body: RequestBody, headers: BodyHeaders) {
     const { buffer, byteOffset, byteLength } = body.bytes
@@ -81,7 +81,7 @@ export class BodyView {
   }
 
   /** Whether a detector fires on the text. It is searched as bytes: to decode a long one keeps others waiting. */
-  detects(search: Search): Truth {
+  detects(search: DetectorSearch): Truth {
     const state = this.#textState
     if (state !== undefined) return state === missing ? False : Unreadable
     return this.#search(search) === undefined ? False : True
@@ -120,7 +120,7 @@ export class BodyView {
   }
 
   /** Searches the held bytes of any kind of body. */
-  #search(search: Search): string | undefined {
+  #search(search: DetectorSearch): string | undefined {
     let scan = this.#searches.get(search)
     if (scan === undefined) {
       scan = search.begin(this.#searched)

@@ -77,17 +77,17 @@ export class FormReading implements Work {
   result: Form | string = new Form()
   readonly #text: string
   readonly #separators: Separators
-  readonly #mostPairs: number
+  readonly #maxPairs: number
   readonly #pieceLength: number
   #pair: OpenPair | undefined
   #at = 0
   #pairs = 0
 
   /** @param pieceLength characters that are decoded in one step, 12 or more */
-  constructor(text: string, mostPairs: number, pieceLength = 32_768) {
+  constructor(text: string, maxPairs: number, pieceLength = 32_768) {
     this.#text = text
     this.#separators = new Separators(text)
-    this.#mostPairs = mostPairs
+    this.#maxPairs = maxPairs
     this.#pieceLength = pieceLength
   }
 
@@ -103,7 +103,7 @@ export class FormReading implements Work {
   }
 
   #begin(): OpenPair {
-    if (++this.#pairs > this.#mostPairs) this.result = `of more than ${this.#mostPairs} values`
+    if (++this.#pairs > this.#maxPairs) this.result = `of more than ${this.#maxPairs} values`
     const { end, isDoubtful } = this.#separators.next(this.#at)
     const equals = this.#text.slice(this.#at, end).indexOf('=')
     return { end, isDoubtful, name: undefined, partEnd: equals < 0 ? end : this.#at + equals, part: '' }

@@ -10,7 +10,7 @@ import { foldName, readsLike } from './names.ts'
 type Pairs = Record<string, string | string[]>
 
 /** PHP and Express drop further parameters, without an error. */
-const mostVariables = 1_000
+const maxVariables = 1_000
 /** Names that are compared in one step. */
 const namesPerStep = 4
 
@@ -35,7 +35,7 @@ export class Form {
       this.#hasOddNames ||= isOdd(name)
     } else if (Array.isArray(known)) known.push(value)
     else this.pairs[name] = [known, value]
-    if (!isDoubtful && ++this.#parameters <= mostVariables) return
+    if (!isDoubtful && ++this.#parameters <= maxVariables) return
     this.#doubtful ??= new Set()
     this.#doubtful.add(name)
   }
@@ -57,7 +57,7 @@ export class Form {
     }
     if (!isOdd(name) && !this.#hasOddNames) return false
     // So many are not compared: most of them are doubtful anyway.
-    if (names.length > mostVariables) return true
+    if (names.length > maxVariables) return true
     return isOdd(name) ? this.#hasLike(partsOf(name), name) : this.#changedNames().has(foldName(name))
   }
 

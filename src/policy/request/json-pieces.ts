@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer'
 import { setMember } from '../../base/json.ts'
 import { isRecord } from '../values/path.ts'
 import type { Budget, Work } from '../values/work.ts'
-import { bytesOf, closingQuote, endOfPart, endOfWord, type Piece, surveyPiece } from './json-survey.ts'
+import { type ArrayPiece, bytesOf, closingQuote, endOfPart, endOfWord, surveyPiece } from './json-survey.ts'
 
 /** Reads a piece. It throws SyntaxError when the text is not JSON. */
 export type ParsePiece = (text: string, escapedNames: boolean) => unknown
@@ -32,10 +32,10 @@ export class PieceReader implements Work {
   readonly #mayEscape: boolean
   readonly #parse: ParsePiece
   readonly #maxValues: number
-  readonly #mostSteps: number
-  readonly #frames: Frame[] = []
+  readonly #maxSteps: number
+  readonly #frames: ContainerFrame[] = []
   /** Actions on the pieces, in order. */
-  readonly #jobs: Job[] = []
+  readonly #jobs: ParseJob[] = []
   #nextJob = 0
   #string: OpenString | undefined
   #at = 0
@@ -47,15 +47,15 @@ export class PieceReader implements Work {
 
   /**
    * @param bytes valid UTF-8
-   * @param mostSteps that a piece takes
+   * @param maxSteps that a piece takes
    */
-  constructor(bytes: Buffer, parse: ParsePiece, maxValues: number, mostSteps = 32_768) {
+  constructor(bytes: Buffer, parse: ParsePiece, maxValues: number, maxSteps = 32_768) {
     this.#bytes = bytes
     this.#isAscii = isAscii(bytes)
     this.#mayEscape = bytes.includes(92)
     this.#parse = parse
     this.#maxValues = maxValues
-    this.#mostSteps = mostSteps
+    this.#maxSteps = maxSteps
   }
 
   advance(budget: Budget): boolean {
@@ -94,7 +94,7 @@ export class PieceReader implements Work {
       } else this.#leave(frame)
       return 1
     }
-    const piece = surveyPiece(this.#bytes, this.#at, this.#mostSteps, this.#mayEscape)
+    const piece = surveyPiece(this.#bytes, this.#at, this.#maxSteps, this.#mayEscape)
     this.#count(piece.values, piece.deepest)
     this.mayRound ||= piece.longNumbers
     if (this.problem === undefined) this.#take(frame, piece)
@@ -106,7 +106,7 @@ export class PieceReader implements Work {
   }
 
   /** Takes a piece, or enters the element or member that is too long for one. */
-  #take(frame: Frame | undefined, piece: Piece): void {
+  #take(frame: ContainerFrame | undefined, piece: ArrayPiece): void {
     if (frame === undefined) {
       this.#isFound = piece.end === this.#bytes.length
       if (this.#isFound) this.#later(costOf(piece), () => this.#readWhole(piece))
@@ -132,13 +132,13 @@ export class PieceReader implements Work {
     this.value = value
   }
 
-  #readWhole(piece: Piece): void {
+  #readWhole(piece: ArrayPiece): void {
     this.value = this.#parse(this.#decode(0, this.#bytes.length), piece.escapedNames)
     this.#hasDuplicates = piece.members > 0 && countMembers(this.value) !== piece.members
   }
 
   /** Reads elements or members. */
-  #read(frame: Frame, text: string, { members, escapedNames }: Piece): void {
+  #read(frame: ContainerFrame, text: string, { members, escapedNames }: ArrayPiece): void {
     const { container } = frame
     if (Array.isArray(container)) {
       const elements = this.#parse(`[${text}]`, escapedNames)
@@ -155,7 +155,7 @@ export class PieceReader implements Work {
     for (const name of names) this.#addMember(frame, container, name, object[name])
   }
 
-  #openMember(frame: Frame, object: Record<string, unknown>): void {
+  #openMember(frame: ContainerFrame, object: Record<string, unknown>): void {
     if (this.#next() !== quote) throw new SyntaxError('no name')
     const name = this.#openString(() => {
       if (this.#next() !== colon) throw new SyntaxError('no colon')
@@ -164,14 +164,14 @@ export class PieceReader implements Work {
     })
   }
 
-  #addMember(frame: Frame, object: Record<string, unknown>, name: string, value: unknown): void {
+  #addMember(frame: ContainerFrame, object: Record<string, unknown>, name: string, value: unknown): void {
     if (Object.hasOwn(object, name)) this.#hasDuplicates = true
     setMember(object, name, value)
     if (++frame.members > maxMembers) this.problem = `of more than ${maxMembers} members in one object`
   }
 
   /** Begins to read the value that comes next by itself. */
-  #open(frame: Frame | undefined, attach: (value: unknown) => void): void {
+  #open(frame: ContainerFrame | undefined, attach: (value: unknown) => void): void {
     if (frame === undefined) this.#isRead = true
     else frame.hasRead = true
     this.#count(1, 0)
@@ -196,7 +196,7 @@ export class PieceReader implements Work {
     this.#frames.push({ container, hasRead: isEmpty, members: 0 })
   }
 
-  #leave({ container }: Frame): void {
+  #leave({ container }: ContainerFrame): void {
     if (this.#next() !== (Array.isArray(container) ? closeList : closeObject)) throw new SyntaxError('not closed')
     this.#at++
     this.#frames.pop()
@@ -212,7 +212,7 @@ export class PieceReader implements Work {
   /** Finds a part of a long string, up to its end or to a place that is in no escape. */
   #readString(string: OpenString): number {
     const from = this.#at
-    const limit = from + bytesOf(this.#mostSteps)
+    const limit = from + bytesOf(this.#maxSteps)
     const end = closingQuote(this.#bytes, from, limit)
     if (end < 0 && limit >= this.#bytes.length) throw new SyntaxError('no end of a string')
     const to = end < 0 ? endOfPart(this.#bytes, from, limit) : end
@@ -242,7 +242,7 @@ export class PieceReader implements Work {
 }
 
 /** A list or object that is being read. */
-interface Frame {
+interface ContainerFrame {
   readonly container: unknown[] | Record<string, unknown>
   /** Whether a comma or the end comes next. */
   hasRead: boolean
@@ -257,13 +257,13 @@ interface OpenString {
   readonly goOn: () => void
 }
 
-interface Job {
+interface ParseJob {
   readonly steps: number
   readonly run: () => void
 }
 
 /** Names with escapes are slow to read. */
-const costOf = ({ steps, escapedNames }: Piece): number => (escapedNames ? steps * 3 : steps)
+const costOf = ({ steps, escapedNames }: ArrayPiece): number => (escapedNames ? steps * 3 : steps)
 
 /** Members of all objects in the tree, whose depth was checked before. Of equal names one is counted. */
 function countMembers(value: unknown): number {

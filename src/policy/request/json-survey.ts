@@ -20,7 +20,7 @@ const stepsOf = Uint8Array.of(0, 8, 12, 1, 32, 6, 3, 1)
 const shortNumber = 15
 
 /** Facts about a piece, right for any text that JSON.parse accepts. Places are counted in bytes. */
-export interface Piece {
+export interface ArrayPiece {
   /** The comma or bracket behind it, or the end of the text; -1 when the first element is too long for one piece. */
   readonly end: number
   /** Steps to find and read it. */
@@ -39,7 +39,7 @@ export interface Piece {
  *
  * @param mayEscape there are backslashes in the text
  */
-export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number, mayEscape: boolean): Piece {
+export function surveyPiece(bytes: Uint8Array, from: number, maxSteps: number, mayEscape: boolean): ArrayPiece {
   let depth = 0
   let deepest = 0
   let steps = 1
@@ -58,7 +58,7 @@ export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number, 
     if (kind === 0) continue
     steps += stepsOf[kind]!
     if (kind === quoteKind) {
-      const last = closingQuote(bytes, at + 1, at + bytesOf(mostSteps))
+      const last = closingQuote(bytes, at + 1, at + bytesOf(maxSteps))
       if (last < 0) break
       steps += stepsOfText(last - at)
       begun++
@@ -88,7 +88,7 @@ export function surveyPiece(bytes: Uint8Array, from: number, mostSteps: number, 
       }
       if (kind === closeKind && --depth < 0) break
     }
-    if (steps > mostSteps && (end >= 0 || depth > 0)) break
+    if (steps > maxSteps && (end >= 0 || depth > 0)) break
   }
   if (at >= bytes.length) {
     end = bytes.length

@@ -1,6 +1,6 @@
 import { mapValues } from '../../base/records.ts'
 import type { Zone } from '../language/fields/zone.ts'
-import { clockMinutes, inWindow, type Window } from '../language/operators/ordering.ts'
+import { clockMinutes, inWindow, type TimeWindow } from '../language/operators/ordering.ts'
 import type { Facts } from '../request/facts.ts'
 
 /** Every signal: its points unless the setting `Risk:Signals:<name>` says otherwise, and what gives them. */
@@ -44,7 +44,7 @@ export interface RiskSettings {
   /** Requests of one agent within a minute above which it is a burst. */
   readonly burstPerMinute: number
   /** When agents are expected to work; absent: always. */
-  readonly hours?: { readonly window: Window; readonly zone: Zone }
+  readonly hours?: { readonly window: TimeWindow; readonly zone: Zone }
   /** Takes the place of the computed score: what-if questions and tests. */
   readonly score?: number
 }
@@ -114,8 +114,8 @@ const farAboveUsual = 8
 const farAboveMedian = 10
 const middleTrust = 0.5
 const goodTrust = 0.8
-const mostPatterns = 2
-const mostDenials = 4
+const maxPatterns = 2
+const maxDenials = 4
 
 /** Calls inside the machine or network are no risk by themselves. */
 function isLocal(facts: Facts): boolean {
@@ -160,7 +160,7 @@ function sensitivePath(facts: Facts, settings: RiskSettings): number {
   if (!searchFor(settings.sensitivePaths).test(all)) return 0
   const path = all.toLowerCase()
   const found = settings.sensitivePaths.filter(piece => path.includes(piece))
-  return Math.min(mostPatterns, found.length) * settings.points['sensitive-path']
+  return Math.min(maxPatterns, found.length) * settings.points['sensitive-path']
 }
 
 function lowTrust(facts: Facts, settings: RiskSettings): number {
@@ -169,7 +169,7 @@ function lowTrust(facts: Facts, settings: RiskSettings): number {
 }
 
 function recentDenials(facts: Facts, settings: RiskSettings): number {
-  return Math.min(mostDenials, facts.activity?.deniedLast10m ?? 0) * settings.points['recent-denials']
+  return Math.min(maxDenials, facts.activity?.deniedLast10m ?? 0) * settings.points['recent-denials']
 }
 
 function isBurst(facts: Facts, settings: RiskSettings): boolean {

@@ -122,11 +122,11 @@ interface OriginSum {
 }
 
 /** Origins whose sums are kept: they are few, and their requests many. */
-const mostOrigins = 4_096
+const maxOrigins = 4_096
 const originSums = new WeakMap<RiskSettings, Memo<string, OriginSum>>()
 
 function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
-  const sums = originSums.get(settings) ?? new Memo<string, OriginSum>(mostOrigins)
+  const sums = originSums.get(settings) ?? new Memo<string, OriginSum>(maxOrigins)
   if (sums.size === 0) originSums.set(settings, sums)
   const { origin } = facts.request
   const kind = facts.destination?.class

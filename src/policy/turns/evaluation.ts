@@ -1,5 +1,5 @@
 import { textOf } from '../detectors/bytes.ts'
-import type { Search } from '../detectors/detectors.ts'
+import type { DetectorSearch } from '../detectors/detectors.ts'
 import { LongNumber } from '../values/numbers.ts'
 import type { Truth } from '../values/truth.ts'
 import { type Budget, stepsOfText, type Work } from '../values/work.ts'
@@ -27,7 +27,7 @@ class TurnOver {
 }
 
 /** How far a condition has come with the elements of a list. */
-export interface Progress<T> {
+export interface EvaluationProgress<T> {
   readonly state: T
   /** The next element. */
   at: number
@@ -45,7 +45,7 @@ interface OpenWork {
 export class EvaluationTurns {
   readonly budget: Budget = { left: stepsPerTurn }
   #kept: Map<object, unknown> | undefined
-  #progress: Map<object, Progress<unknown>> | undefined
+  #progress: Map<object, EvaluationProgress<unknown>> | undefined
   #texts: Map<object, Map<string, unknown>> | undefined
   #open: OpenWork | undefined
   #unfinished: Work | undefined
@@ -57,7 +57,7 @@ export class EvaluationTurns {
     return this.#kept
   }
 
-  get progress(): Map<object, Progress<unknown>> {
+  get progress(): Map<object, EvaluationProgress<unknown>> {
     this.#progress ??= new Map()
     return this.#progress
   }
@@ -145,7 +145,7 @@ export function onceForText<T>(key: object, text: string, work: (text: string) =
 }
 
 /** Searches a text; once in an evaluation that is made in turns. */
-export function findIn(search: Search, text: string): string | undefined {
+export function findIn(search: DetectorSearch, text: string): string | undefined {
   const turns = current
   if (turns === undefined) return search.find(text)
   return onceForText(search, text, () => turns.goOn(search, text, () => search.begin(textOf(text))).id)
@@ -209,10 +209,10 @@ const stepsPerLongNumber = 64
  *
  * @param begin gives what it keeps beside the truth
  */
-export function progressOf<T>(test: object, first: Truth, begin: () => T): Progress<T> {
+export function progressOf<T>(test: object, first: Truth, begin: () => T): EvaluationProgress<T> {
   const known = isCharging ? current?.progress.get(test) : undefined
   // One test always begins with the same type.
-  if (known !== undefined) return known as Progress<T>
+  if (known !== undefined) return known as EvaluationProgress<T>
   const progress = { at: 0, result: first, state: begin() }
   if (isCharging) current?.progress.set(test, progress)
   return progress

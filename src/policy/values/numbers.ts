@@ -41,7 +41,7 @@ export function numericOf(text: string): Numeric {
 }
 
 /** Powers of ten of doubles, with some to spare at both ends. */
-const mostPower = 290
+const maxPower = 290
 
 /** Whether a double holds the number: at most 15 significant digits, and an exponent in its range. */
 function fitsDouble(text: string): boolean {
@@ -66,7 +66,7 @@ function fitsDouble(text: string): boolean {
 
 /** `first` and `last`: places of the digits that are not zero among all; `point`: the power of ten before the first. */
 function fits(first: number, last: number, point: number): boolean {
-  return first < 0 || (last - first < digitsKept && Math.abs(point) < mostPower)
+  return first < 0 || (last - first < digitsKept && Math.abs(point) < maxPower)
 }
 
 export function isNumeric(value: unknown): value is Numeric {

@@ -2,7 +2,7 @@ import { LongNumber } from './numbers.ts'
 import { missing } from './truth.ts'
 
 /** One step of a field path after its base: `.key`, `[0]`, `[*]`, `.@size`, `.@type`. */
-export type Step =
+export type PathStep =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'index'; readonly index: number }
   | { readonly kind: 'each' }
@@ -46,9 +46,9 @@ const nameStep = /\.?([^.[\]"'\s]+)/y
 const bracketStep = /\[(?:(\*)|(-?\d{1,6})|("(?:[^"\\]|\\.)*"))\]/y
 
 /** Splits `input.body.a[0]["odd.key"].@size` into its steps; a string is what is wrong with it. */
-export function parsePath(text: string): readonly Step[] | string {
+export function parsePath(text: string): readonly PathStep[] | string {
   if (text.length > maxLength) return `a field path must have at most ${maxLength} characters`
-  const steps: Step[] = []
+  const steps: PathStep[] = []
   let at = 0
   while (at < text.length) {
     const found = readStep(text, at)
@@ -60,7 +60,7 @@ export function parsePath(text: string): readonly Step[] | string {
   return steps
 }
 
-function readStep(text: string, at: number): { step: Step; end: number } | undefined {
+function readStep(text: string, at: number): { step: PathStep; end: number } | undefined {
   const bracket = text[at] === '['
   if (!bracket && at > 0 !== (text[at] === '.')) return undefined
   const pattern = bracket ? bracketStep : nameStep
@@ -71,12 +71,12 @@ function readStep(text: string, at: number): { step: Step; end: number } | undef
   return step === undefined ? undefined : { step, end: pattern.lastIndex }
 }
 
-function named(name: string): Step {
+function named(name: string): PathStep {
   if (name === '@size') return { kind: 'size' }
   return name === '@type' ? { kind: 'type' } : { kind: 'key', key: name }
 }
 
-function bracketed(match: RegExpExecArray): Step | undefined {
+function bracketed(match: RegExpExecArray): PathStep | undefined {
   if (match[1] !== undefined) return { kind: 'each' }
   if (match[2] !== undefined) return { kind: 'index', index: Number(match[2]) }
   try {
@@ -87,13 +87,14 @@ function bracketed(match: RegExpExecArray): Step | undefined {
 }
 
 /** Reads a member of any value: `missing` where it is not there, `unreadable` where it is not known. */
-export type Member = (value: unknown, key: string) => unknown
+export type MemberReader = (value: unknown, key: string) => unknown
 
 /** A member by exactly this name: own properties only. */
-export const ownMember: Member = (value, key) => (isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing)
+export const ownMember: MemberReader = (value, key) =>
+  isRecord(value) && Object.hasOwn(value, key) ? value[key] : missing
 
 /** The value that `steps` lead to from `value`, else `missing` or `unreadable`. */
-export function follow(value: unknown, steps: readonly Step[], member: Member, from = 0): unknown {
+export function follow(value: unknown, steps: readonly PathStep[], member: MemberReader, from = 0): unknown {
   for (let index = from; index < steps.length; index++) {
     const step = steps[index]!
     if (step.kind === 'each') return followEach(value, steps, member, index + 1)
@@ -103,7 +104,7 @@ export function follow(value: unknown, steps: readonly Step[], member: Member, f
   return value
 }
 
-function followEach(value: unknown, steps: readonly Step[], member: Member, from: number): unknown {
+function followEach(value: unknown, steps: readonly PathStep[], member: MemberReader, from: number): unknown {
   if (!Array.isArray(value)) return missing
   const items: unknown[] = []
   for (const element of value) {
@@ -114,7 +115,7 @@ function followEach(value: unknown, steps: readonly Step[], member: Member, from
   return new Several(items)
 }
 
-function take(value: unknown, step: Exclude<Step, { kind: 'each' | 'key' }>): unknown {
+function take(value: unknown, step: Exclude<PathStep, { kind: 'each' | 'key' }>): unknown {
   switch (step.kind) {
     case 'index':
       return Array.isArray(value) ? elementAt(value, step.index) : missing

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { StartupError } from '../../base/refusals.ts'
 import { markRestored, type Restored } from '../restored.ts'
-import { Notes } from '../unit.ts'
+import { WriteNotes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, schemaLock } from './commit-write.ts'
-import { Connections } from './connection.ts'
+import { DatabaseConnections } from './connection.ts'
 import { withClient } from './migrate.ts'
 import type { PostgresSettings } from './settings.ts'
 
@@ -23,13 +23,13 @@ export interface Acceptance {
  * @returns undefined when that was done already
  */
 export async function acceptHistory(
-  connections: Connections,
+  connections: DatabaseConnections,
   { epoch, why, now }: Acceptance,
 ): Promise<Restored | undefined> {
   return connections.use(async client => {
     const query = (text: string, values: readonly unknown[] = []) => connections.query(client, text, values)
     async function write(renewed: string): Promise<Restored> {
-      const notes = new Notes(connections.over(client))
+      const notes = new WriteNotes(connections.over(client))
       const restored = await markRestored(notes, now, why)
       const history = { epoch: renewed, known: undefined }
       await query(callCommitWrite, argumentsOf({ id: randomUUID(), now, all: [notes], history }))
@@ -59,7 +59,7 @@ export interface Accepted extends Restored {
  * @throws StartupError when no gateway has found a loss, and no dump is said to be put back
  */
 export async function acceptLoss(settings: PostgresSettings, isPutBack: boolean, now: number): Promise<Accepted> {
-  const connections = new Connections({ ...settings, poolSize: 1 })
+  const connections = new DatabaseConnections({ ...settings, poolSize: 1 })
   try {
     const [found] = await withClient(connections, settings, async client => {
       const { rows } = await client.query<{ epoch: string; lost: string | null }>('select epoch, lost from fleet')

@@ -3,21 +3,21 @@
  * for 32 of them as for one, and however many wait, they take one connection.
  */
 import { StoreError } from '../store-error.ts'
-import type { Place } from './place.ts'
-import { Singles, type Waiting } from './singles.ts'
-import { type Attempt, type CommitParts, type Committed, transact } from './transaction.ts'
+import { type QueuedAttempt, Singles } from './singles.ts'
+import { type CommitParts, type Committed, type TransactionAttempt, transact } from './transaction.ts'
+import type { WriteShare } from './write-share.ts'
 
 /** Writes in one transaction, and of them with one key: these run one after the other. */
-const mostTogether = 32
-const mostInLine = 4
+const maxTogether = 32
+const maxInLine = 4
 /** Writes that wait or run, in all and of one caller. */
-const mostWrites = 256
-const mostOfCaller = 64
+const maxWrites = 256
+const maxOfCaller = 64
 
 export class Batches {
   readonly #parts: CommitParts
   readonly #singles: Singles
-  #waiting: Waiting[] = []
+  #waiting: QueuedAttempt[] = []
   #isRunning = false
   /** Writes that wait or run, of each caller. */
   readonly #counts = new Map<string, number>()
@@ -30,8 +30,8 @@ export class Batches {
   }
 
   /** @throws StoreError when too many wait */
-  async commit(attempt: Attempt, place: Place): Promise<Committed> {
-    if (this.#count >= mostWrites || (this.#counts.get(place.caller) ?? 0) >= mostOfCaller) {
+  async commit(attempt: TransactionAttempt, place: WriteShare): Promise<Committed> {
+    if (this.#count >= maxWrites || (this.#counts.get(place.caller) ?? 0) >= maxOfCaller) {
       throw new StoreError('Too many calls wait for the storage')
     }
     this.#add(place.caller, 1)
@@ -58,21 +58,21 @@ export class Batches {
   }
 
   /** Those that have waited longest, sorted: all gateways lock rows in the same order. */
-  #take(): readonly Waiting[] {
-    const batch: Waiting[] = []
-    const left: Waiting[] = []
-    const inLine = new Map<string, number>()
+  #take(): readonly QueuedAttempt[] {
+    const batch: QueuedAttempt[] = []
+    const left: QueuedAttempt[] = []
+    const queued = new Map<string, number>()
     for (const one of this.#waiting) {
-      const before = inLine.get(one.key) ?? 0
-      const fits = batch.length < mostTogether && before < mostInLine
-      if (fits) inLine.set(one.key, before + 1)
+      const before = queued.get(one.key) ?? 0
+      const fits = batch.length < maxTogether && before < maxInLine
+      if (fits) queued.set(one.key, before + 1)
       ;(fits ? batch : left).push(one)
     }
     this.#waiting = left
     return batch.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   }
 
-  async #commit(batch: readonly Waiting[]): Promise<void> {
+  async #commit(batch: readonly QueuedAttempt[]): Promise<void> {
     const attempts = batch.map(({ attempt }) => attempt)
     const result = await transact(this.#parts, attempts, true).catch((error: unknown) => ({ error }))
     for (const [n, one] of batch.entries()) {

@@ -3,7 +3,7 @@
  * Each gateway sees what the others post while it runs. What cannot be posted or read at once is lost.
  */
 import { forgetOldest } from '../../base/records.ts'
-import type { Connections } from './connection.ts'
+import type { DatabaseConnections } from './connection.ts'
 
 export interface Board {
   /**
@@ -13,23 +13,23 @@ export interface Board {
   exchange(text: string | undefined): Promise<readonly string[]>
 }
 
-interface Row {
+interface BoardRow {
   readonly member: string
   readonly n: number
   readonly payload: string
 }
 
 /** Posts that are kept: gateways that read them late miss older ones. */
-const mostKept = 15
+const maxKept = 15
 /** Gateways, those that are gone among them, whose posts are told apart. */
-const mostGateways = 1_000
+const maxGateways = 1_000
 /** Exchanges between two removals of what gateways that are gone have posted. */
 const betweenPrunings = 30
 
 const statement = `with mine as (
     insert into notes (member, n, payload) select $1::uuid, $2::bigint, $3::text where $3::text is not null
   ), old as (
-    delete from notes where member = $1::uuid and n <= $2::bigint - ${mostKept}
+    delete from notes where member = $1::uuid and n <= $2::bigint - ${maxKept}
   )
   select member, n, payload from notes
   where member <> $1::uuid and n > coalesce(($4::json ->> member::text)::bigint, -1) order by member, n`
@@ -37,13 +37,13 @@ const statement = `with mine as (
 const pruning = 'delete from notes where member not in (select id from members)'
 
 /** @param own id of this gateway among the members; @param limitMs of one exchange */
-export function createBoard(connections: Connections, own: string, limitMs: number): Board {
+export function createBoard(connections: DatabaseConnections, own: string, limitMs: number): Board {
   /** The last post that was seen, by gateway. */
-  const seen = new Map<string, number>()
+  const lastRead = new Map<string, number>()
   let posted = 0
   let exchanges = 0
 
-  async function ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  async function ask(text: string, values: readonly unknown[]): Promise<readonly BoardRow[]> {
     const { rows } = await connections.queryInTime({ text, values, limitMs, of: 'agents' })
     return rows
   }
@@ -51,9 +51,9 @@ export function createBoard(connections: Connections, own: string, limitMs: numb
   return {
     async exchange(text) {
       const isFirst = exchanges === 0
-      const rows = await ask(statement, [own, ++posted, text ?? null, JSON.stringify(Object.fromEntries(seen))])
-      for (const { member, n } of rows) seen.set(member, n)
-      forgetOldest(seen, mostGateways)
+      const rows = await ask(statement, [own, ++posted, text ?? null, JSON.stringify(Object.fromEntries(lastRead))])
+      for (const { member, n } of rows) lastRead.set(member, n)
+      forgetOldest(lastRead, maxGateways)
       if (exchanges++ % betweenPrunings === 0) await ask(pruning, [])
       return isFirst ? [] : rows.map(({ payload }) => payload)
     },

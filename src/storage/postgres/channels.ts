@@ -3,12 +3,12 @@ import { type EventHistory, keptEvents, type StoredEvent } from '../events.ts'
 import { Channel, type Feeds, type ReadAll } from '../feed.ts'
 import { run } from '../operations.ts'
 import type { AgentRecord, PolicyRecord } from '../store.ts'
-import type { Connections } from './connection.ts'
-import { latestEvents, type Row } from './turn.ts'
+import type { DatabaseConnections } from './connection.ts'
+import { type FeedRow, latestEvents } from './turn.ts'
 
 /** Does work between two turns. */
-type InLine = <T>(work: () => Promise<T>) => Promise<T>
-type Query = (text: string, values?: readonly unknown[]) => Promise<{ readonly rows: readonly unknown[] }>
+type InQueue = <T>(work: () => Promise<T>) => Promise<T>
+type ChannelQuery = (text: string, values?: readonly unknown[]) => Promise<{ readonly rows: readonly unknown[] }>
 
 export class Channels implements Feeds {
   readonly agents: Channel<AgentRecord>
@@ -16,15 +16,15 @@ export class Channels implements Feeds {
   readonly tokens: Channel<string>
   readonly grants: Channel<never, undefined>
   readonly events: Channel<StoredEvent, EventHistory>
-  readonly #connections: Connections
+  readonly #connections: DatabaseConnections
 
-  constructor(connections: Connections, inLine: InLine) {
+  constructor(connections: DatabaseConnections, inQueue: InQueue) {
     this.#connections = connections
-    this.agents = new Channel(seen => inLine(() => this.#readTable('agents', seen)))
-    this.policies = new Channel(seen => inLine(() => this.#readTable('policies', seen)))
-    this.tokens = new Channel(seen => inLine(() => this.#readTable('tokens', seen)))
-    this.grants = new Channel(seen => inLine(() => this.#readAt(async seq => () => seen(undefined, seq))))
-    this.events = new Channel(seen => inLine(() => this.#readEvents(seen)))
+    this.agents = new Channel(onMessage => inQueue(() => this.#readTable('agents', onMessage)))
+    this.policies = new Channel(onMessage => inQueue(() => this.#readTable('policies', onMessage)))
+    this.tokens = new Channel(onMessage => inQueue(() => this.#readTable('tokens', onMessage)))
+    this.grants = new Channel(onMessage => inQueue(() => this.#readAt(async seq => () => onMessage(undefined, seq))))
+    this.events = new Channel(onMessage => inQueue(() => this.#readEvents(onMessage)))
   }
 
   /** Whether a gateway can decide with what it follows. */
@@ -33,7 +33,7 @@ export class Channels implements Feeds {
   }
 
   /** In force when it resolves; undefined when it is already. */
-  apply({ seq, table, key, payload }: Row): Promise<unknown> | undefined {
+  apply({ seq, table, key, payload }: FeedRow): Promise<unknown> | undefined {
     // Written by `commit_write` from such a record.
     const now = payload === null ? undefined : JSON.parse(payload)
     if (table === 'agents') return this.agents.publish(key, now, seq)
@@ -52,34 +52,34 @@ export class Channels implements Feeds {
 
   async #readTable<T>(
     table: 'agents' | 'policies' | 'tokens',
-    seen: Parameters<ReadAll<readonly T[]>>[0],
+    onMessage: Parameters<ReadAll<readonly T[]>>[0],
   ): Promise<void> {
     await this.#readAt(async (seq, _, db) => {
       // The method reads all rows of that table.
       const all = (await run(db, { table, method: 'all', args: [] })) as readonly T[]
-      return () => seen(all, seq)
+      return () => onMessage(all, seq)
     })
   }
 
-  async #readEvents(seen: Parameters<ReadAll<EventHistory>>[0]): Promise<void> {
+  async #readEvents(onMessage: Parameters<ReadAll<EventHistory>>[0]): Promise<void> {
     await this.#readAt(async (seq, query) => {
       const { rows } = await query(latestEvents, [keptEvents])
       // The columns of the query.
-      const [first] = rows as { epoch: string; list: readonly Row[] }[]
+      const [first] = rows as { epoch: string; list: readonly FeedRow[] }[]
       const { epoch = '', list = [] } = first ?? {}
       const events = list.map(row => ({ ...JSON.parse(row.payload ?? 'null'), seq: row.seq }))
       // Less than are kept at least: there never were more.
       const after = events.length < keptEvents ? 0 : events[0].seq - 1
-      return () => seen({ epoch, after, events }, seq)
+      return () => onMessage({ epoch, after, events }, seq)
     })
   }
 
   /** Reads in one snapshot; `work` gets the number of the last change that it shows. */
   async #readAt(
-    work: (seq: number, query: Query, db: ReturnType<Connections['over']>) => Promise<() => void>,
+    work: (seq: number, query: ChannelQuery, db: ReturnType<DatabaseConnections['over']>) => Promise<() => void>,
   ): Promise<void> {
     const done = await this.#connections.use(async client => {
-      const query: Query = (text, values = []) => this.#connections.query(client, text, values)
+      const query: ChannelQuery = (text, values = []) => this.#connections.query(client, text, values)
       await query('begin isolation level repeatable read read only')
       const { rows } = await query('select coalesce(max(seq), 0) as seq from changes')
       // The one column of the one row.

@@ -5,11 +5,11 @@
  */
 import { canonicalJson } from '../../base/json.ts'
 import { toStorable } from '../chain.ts'
-import { hooksFor, type Subscription } from '../deliveries.ts'
-import type { Change } from '../feed.ts'
+import { hooksFor, type WebhookSubscription } from '../deliveries.ts'
+import type { StoreChange } from '../feed.ts'
 import type { AuditEntry } from '../store.ts'
-import { type Notes, sumOf, type Tally } from '../unit.ts'
-import type { History } from './history.ts'
+import { type HeldTotals, sumOf, type WriteNotes } from '../unit.ts'
+import type { StoreHistory } from './history.ts'
 
 /** SQLSTATE of a queue that is full; the message is the result of the operation. */
 export const fullQueueState = 'GW001'
@@ -86,7 +86,7 @@ const countAll = `insert into hitl_waiting ("agentId", waiting)
     on conflict ("agentId") do update set bytes = hitl_bytes.bytes + excluded.bytes;`
 
 /** Where a room has no limit of bytes, it is null, and no comparison with it is true. */
-const checkRooms = `for room in select value from json_array_elements(rooms) loop
+const checkLimits = `for room in select value from json_array_elements(rooms) loop
     select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
       coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
       into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
@@ -130,7 +130,7 @@ begin
   insert into writes values (write_id, now, 'done');
 
   ${countAll}
-  ${checkRooms}
+  ${checkLimits}
 
   select seq, hash into prior from audit order by seq desc limit 1;
   for entry in select * from json_to_recordset(entries) as e(at bigint, actor text, action text, subject text,
@@ -182,24 +182,24 @@ export interface Written {
   readonly trail_hash: string | null
 }
 
-interface Write {
+interface CommitWrite {
   readonly id: string
   readonly now: number
-  readonly all: readonly Notes[]
-  readonly history: Pick<History, 'epoch' | 'known'>
+  readonly all: readonly WriteNotes[]
+  readonly history: Pick<StoreHistory, 'epoch' | 'known'>
 }
 
 /** The arguments of the function, for all that was noted in one transaction. */
-export function argumentsOf({ id, now, all, history }: Write): readonly unknown[] {
+export function argumentsOf({ id, now, all, history }: CommitWrite): readonly unknown[] {
   const { epoch, known } = history
   const entries = all.flatMap(({ entries }) => entries.map(halvesOf))
   const counts = [...countsOf(all)].map(([agentId, { waiting, bytes }]) => ({ agentId, change: waiting, bytes }))
   const noted = all.flatMap(({ changes, subscriptions }) => changes.map(change => noteOf(change, subscriptions)))
-  const rooms = all.flatMap(({ limits }) => limits ?? [])
-  return [id, now, ...[entries, counts, rooms, noted, { epoch, ...known }].map(value => JSON.stringify(value))]
+  const allLimits = all.flatMap(({ limits }) => limits ?? [])
+  return [id, now, ...[entries, counts, allLimits, noted, { epoch, ...known }].map(value => JSON.stringify(value))]
 }
 
-function noteOf(change: Change, subscriptions: readonly Subscription[]) {
+function noteOf(change: StoreChange, subscriptions: readonly WebhookSubscription[]) {
   const { table, key, now } = change
   const note = { table, key, now: now && JSON.stringify(now) }
   if (change.table !== 'events') return note
@@ -208,8 +208,8 @@ function noteOf(change: Change, subscriptions: readonly Subscription[]) {
 }
 
 /** One count for each agent: a row is changed once in a statement. */
-function countsOf(all: readonly Notes[]): ReadonlyMap<string, Tally> {
-  const counts = new Map<string, Tally>()
+function countsOf(all: readonly WriteNotes[]): ReadonlyMap<string, HeldTotals> {
+  const counts = new Map<string, HeldTotals>()
   for (const [agentId, change] of all.flatMap(notes => [...notes.counts])) {
     const before = counts.get(agentId)
     counts.set(agentId, before === undefined ? change : sumOf([before, change]))

@@ -2,17 +2,17 @@
 import { asError } from '../../base/as-error.ts'
 import { StoreError } from '../store-error.ts'
 import { fullQueueState } from './commit-write.ts'
-import { type Attempt, type CommitParts, type Committed, transact } from './transaction.ts'
+import { type CommitParts, type Committed, type TransactionAttempt, transact } from './transaction.ts'
 
 /**
  * Two transactions were in each other's way, and this one was rolled back: unique_violation, serialization_failure,
  * deadlock_detected, lock_not_available. The next attempt sees what the other one did.
  */
 const collisions = new Set(['23505', '40001', '40P01', '55P03'])
-const mostAttempts = 4
+const maxAttempts = 4
 
 /** Commits the write in a transaction of its own. */
-export async function commit(parts: CommitParts, attempt: Attempt): Promise<Committed> {
+export async function commit(parts: CommitParts, attempt: TransactionAttempt): Promise<Committed> {
   for (let tries = 1; ; tries++) {
     if (attempt.givenUp) throw new StoreError('given up before it was begun')
     try {
@@ -22,7 +22,7 @@ export async function commit(parts: CommitParts, attempt: Attempt): Promise<Comm
     } catch (error) {
       const code = stateOf(error)
       if (code === fullQueueState) return { value: asError(error).message, awaited: [], wake: undefined }
-      if (attempt.writeId !== undefined || tries === mostAttempts || !collisions.has(code)) throw error
+      if (attempt.writeId !== undefined || tries === maxAttempts || !collisions.has(code)) throw error
     }
   }
 }

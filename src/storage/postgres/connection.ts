@@ -8,17 +8,17 @@ import { inTime } from '../../runtime/clock.ts'
 import { bindable } from '../chain.ts'
 import type { Db, Schema } from '../schema.ts'
 import { sendBy } from '../statement.ts'
-import type { Caller } from '../store.ts'
+import type { CallerKind } from '../store.ts'
 import { StoreError } from '../store-error.ts'
 import { OwnSchemaDialect } from './dialect.ts'
-import { type Address, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
+import { type DatabaseAddress, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 
 /** Longest wait for a connection, as a share of Storage:PostgreSQL:TimeoutSeconds. */
 const connectShare = 0.7
 /** Calls that may wait for a connection, and how many of them agents may cause. */
-const mostWaiting = { people: 256, agents: 192 }
+const maxWaiting = { people: 256, agents: 192 }
 /** Different statements that are kept prepared in a connection. */
-const mostPrepared = 300
+const maxPrepared = 300
 
 /**
  * Limits that the server keeps, milliseconds: a gateway that was stopped in a transaction holds its locks no longer, and
@@ -47,7 +47,7 @@ const types: ClientConfig['types'] = {
 /** Each statement reads few rows: plans for several processes are for many, and look cheaper than they are. */
 const planAlone = '-c max_parallel_workers_per_gather=0'
 
-export function configOf(settings: PostgresSettings, address: Address = parseAddress(settings)): ClientConfig {
+export function configOf(settings: PostgresSettings, address: DatabaseAddress = parseAddress(settings)): ClientConfig {
   const timeoutMs = timeoutOf(settings)
   const limits = Object.entries(serverLimits(timeoutMs)).map(([name, ms]) => `-c ${name}=${ms}`)
   // A pooler in transaction mode keeps no settings of a session: there they are settings of the role (session.ts).
@@ -136,10 +136,10 @@ interface TimedStatement {
   readonly values: readonly unknown[]
   /** Longest time from the moment that a client is there, milliseconds. */
   readonly limitMs: number
-  readonly of?: Caller
+  readonly of?: CallerKind
 }
 
-export class Connections {
+export class DatabaseConnections {
   readonly #pool: Pool
   readonly #kyselys = new WeakMap<PoolClient, Db>()
   readonly #names = new Map<string, string>()
@@ -159,13 +159,13 @@ export class Connections {
   }
 
   /** @throws StoreError when too many wait, or none becomes free in time */
-  async acquire(of: Caller = 'people'): Promise<PoolClient> {
-    if (this.#pool.waitingCount >= mostWaiting[of]) throw new StoreError('Too many calls wait for the storage')
+  async acquire(of: CallerKind = 'people'): Promise<PoolClient> {
+    if (this.#pool.waitingCount >= maxWaiting[of]) throw new StoreError('Too many calls wait for the storage')
     return this.#pool.connect()
   }
 
   /** Does work with a client of its own. One that the work fails with is ended: a statement may be under way. */
-  async use<T>(work: (client: PoolClient) => Promise<T>, of?: Caller): Promise<T> {
+  async use<T>(work: (client: PoolClient) => Promise<T>, of?: CallerKind): Promise<T> {
     const client = await this.acquire(of)
     let broken = true
     try {
@@ -215,7 +215,7 @@ export class Connections {
   }
 
   #nameOf(text: string): string | undefined {
-    if (!this.#prepares || this.#names.size >= mostPrepared) return undefined
+    if (!this.#prepares || this.#names.size >= maxPrepared) return undefined
     const name = hash('sha256', text).slice(0, 32)
     this.#names.set(text, name)
     return name

@@ -14,19 +14,19 @@ import { type Clock, inTime } from '../../runtime/clock.ts'
 import { isAwaited } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
 import { Channels } from './channels.ts'
-import type { Connections } from './connection.ts'
-import type { History } from './history.ts'
+import { coalesce } from './coalesce.ts'
+import type { DatabaseConnections } from './connection.ts'
+import type { StoreHistory } from './history.ts'
 import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
-import { paced } from './paced.ts'
 import type { PostgresSettings } from './settings.ts'
-import { prunes, type Row, takeTurn } from './turn.ts'
-import { type TurnClient, Turns, type Wake } from './turns.ts'
+import { type FeedRow, prunes, takeTurn } from './turn.ts'
+import { FeedTurns, type TurnClient, type Wake } from './turns.ts'
 
 /** Time between two turns, milliseconds. */
 export const turnMs = 500
 /** Latest changes whose followers may still be waited for. */
-const mostKept = 1_000
+const maxKept = 1_000
 /** Shortest time between two turns for events, milliseconds: each is a commit. */
 const eventsMs = 20
 /** Turns between removals of old changes. */
@@ -41,17 +41,17 @@ interface Passed {
 }
 
 /** What the followers do about a change. In an object: a promise is not waited for by passing it on. */
-interface Told {
+interface PendingReport {
   readonly inForce: Promise<unknown> | undefined
 }
 
 export interface PostgresFeedsOptions {
   readonly settings: PostgresSettings
-  readonly connections: Connections
+  readonly connections: DatabaseConnections
   readonly clock: Clock
   readonly self: Self
   readonly fence: Fence
-  readonly history: History
+  readonly history: StoreHistory
   readonly fleetClock: FleetClock | undefined
   /** Called when changes cannot be read; it is tried on. */
   readonly onStale: (error: unknown) => void
@@ -61,7 +61,7 @@ export interface PostgresFeedsOptions {
 export class PostgresFeeds {
   readonly channels: Channels
   readonly #options: PostgresFeedsOptions
-  readonly #turns: Turns
+  readonly #turns: FeedTurns
   readonly #peers: Peers<MemberRow>
   readonly #member: Member
   readonly #loss: LossHandler
@@ -71,9 +71,9 @@ export class PostgresFeeds {
   /** The latest change that others may wait for. */
   #awaited = -1
   readonly #inForce = new Map<number, Promise<unknown>>()
-  readonly #waiting = new Map<number, (told: Told) => void>()
+  readonly #waiting = new Map<number, (pending: PendingReport) => void>()
   /** Turns and loads, one at a time. */
-  #line: Promise<unknown> = Promise.resolve()
+  #queue: Promise<unknown> = Promise.resolve()
   /** The turn that has not begun yet. */
   #next: Promise<void> | undefined
   /** Changes that followers are still putting in force, and the turns that wait for them. */
@@ -93,11 +93,11 @@ export class PostgresFeeds {
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
     const { settings, self, fence, clock, onLoss } = options
-    this.channels = new Channels(options.connections, work => this.#inLine(work))
-    const lookForEvents = paced(eventsMs, () => this.look())
+    this.channels = new Channels(options.connections, work => this.#enqueue(work))
+    const lookForEvents = coalesce(eventsMs, () => this.look())
     const onWake = (why: Wake) => (why === 'events' ? lookForEvents() : this.look())
-    this.#turns = new Turns({ settings, clock, limitMs: fence.limitMs / 3, onWake })
-    this.#wakeForEvents = paced(eventsMs, () => this.#turns.wake('events'))
+    this.#turns = new FeedTurns({ settings, clock, limitMs: fence.limitMs / 3, onWake })
+    this.#wakeForEvents = coalesce(eventsMs, () => this.#turns.wake('events'))
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
     this.#loss = new LossHandler(options, onLoss)
@@ -107,9 +107,9 @@ export class PostgresFeeds {
   /** What this gateway knows of all. */
   get fleet(): FleetReading {
     const { self, clock } = this.#options
-    const { all: seen, fencedAfter } = this.#peers
+    const { all: peers, fencedAfter } = this.#peers
     const known = { newest: this.#passed.seq, applied: this.#applied, turnMs: this.#turns.lastMs }
-    return { own: self.id, seen, ...known, fencedAfter, at: clock.steady() }
+    return { self: self.id, peers, ...known, fencedAfter, at: clock.steady() }
   }
 
   /** @throws what kept the first turn from being done */
@@ -131,8 +131,8 @@ export class PostgresFeeds {
   /** Resolves when this change is in force in every gateway that serves, this one among them. */
   async until(what: Settling): Promise<void> {
     const { change } = what
-    const told = change <= this.#passed.seq ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
-    await told.inForce
+    const pending = change <= this.#passed.seq ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
+    await pending.inForce
     await this.#settle(what)
   }
 
@@ -155,15 +155,15 @@ export class PostgresFeeds {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
-    await this.#line
+    await this.#queue
     this.#options.fence.drop()
     await this.#turns.run(client => this.#member.leave(client)).catch(() => {})
     await this.#turns.close()
   }
 
   /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
-  #untilPassed(what: Settling): Promise<Told> {
-    const passed = new Promise<Told>(resolve => this.#waiting.set(what.change, resolve))
+  #untilPassed(what: Settling): Promise<PendingReport> {
+    const passed = new Promise<PendingReport>(resolve => this.#waiting.set(what.change, resolve))
     this.look()
     const fencedIn = this.#peers.fencedIn(what, this.#options.clock.steady())
     return inTime(Promise.race([passed, this.#left.promise]), fencedIn, () => {
@@ -183,15 +183,15 @@ export class PostgresFeeds {
     }
   }
 
-  #inLine<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#line.then(work)
-    this.#line = result.catch(() => {})
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.catch(() => {})
     return result
   }
 
   /** Takes a turn that begins from now on. */
   #look(): Promise<void> {
-    this.#next ??= this.#inLine(() => {
+    this.#next ??= this.#enqueue(() => {
       this.#next = undefined
       return this.#turn()
     })
@@ -252,13 +252,13 @@ export class PostgresFeeds {
     )
   }
 
-  #passOn(newest: Passed, list: readonly Row[]): void {
+  #passOn(newest: Passed, list: readonly FeedRow[]): void {
     if (this.#passed.seq < 0) this.#passed = newest
     else if (hasGap(this.#passed.seq, newest.seq, list)) this.#reload(newest)
     else for (const row of list) this.#apply(row)
   }
 
-  #apply(row: Row): void {
+  #apply(row: FeedRow): void {
     const inForce = this.channels.apply(row)
     if (isAwaited(row)) this.#awaited = row.seq
     this.#keep(row, inForce)
@@ -270,7 +270,7 @@ export class PostgresFeeds {
     this.#passed = { seq, write }
     if (inForce === undefined) return
     this.#inForce.set(seq, inForce)
-    forgetOldest(this.#inForce, mostKept)
+    forgetOldest(this.#inForce, maxKept)
     this.#open.add(inForce)
     inForce.catch(() => {}).finally(() => this.#open.delete(inForce))
   }
@@ -295,6 +295,6 @@ export class PostgresFeeds {
 }
 
 /** Whether changes are missing behind the last one that was passed on. */
-function hasGap(passed: number, newest: number, list: readonly Row[]): boolean {
+function hasGap(passed: number, newest: number, list: readonly FeedRow[]): boolean {
   return list.some(({ seq }, index) => seq !== passed + 1 + index) || (list.length === 0 && newest > passed)
 }

@@ -3,10 +3,10 @@
  * back, loses what was confirmed: revocations are gone, and what was sent looks unsent. Each turn and each write compares
  * the past that the gateway knows with the one that the database has.
  */
-import type { Link } from '../store.ts'
+import type { ChainLink } from '../store.ts'
 
 /** What a turn finds of it. */
-export interface Found {
+export interface FoundHistory {
   /** UUID of the history; another one after a loss was accepted. */
   readonly epoch: string
   /** Earlier epochs, whose losses were accepted. */
@@ -16,7 +16,7 @@ export interface Found {
   /** Why a gateway has stopped all of them. */
   readonly lost: string | null
   /** Newest record of the audit trail. */
-  readonly last: Link | null
+  readonly last: ChainLink | null
 }
 
 interface Loss {
@@ -26,17 +26,17 @@ interface Loss {
   readonly what: string
 }
 
-export class History {
+export class StoreHistory {
   #epoch: string | undefined
   /** Newest record of the audit trail that is known to be committed. */
-  #known: Link | undefined
+  #known: ChainLink | undefined
   #loss: Loss | undefined
 
   get epoch(): string | undefined {
     return this.#epoch
   }
 
-  get known(): Link | undefined {
+  get known(): ChainLink | undefined {
     return this.#known
   }
 
@@ -46,7 +46,7 @@ export class History {
   }
 
   /** Takes what a turn found. `new`: everything must be loaded again; `lost`: nothing of the turn may be used. */
-  take(found: Found): 'same' | 'new' | 'lost' {
+  take(found: FoundHistory): 'same' | 'new' | 'lost' {
     const { epoch, past, isSame, lost, last } = found
     const before = this.#epoch
     const isAccepted = [before, this.#loss?.epoch].some(one => one !== undefined && past.includes(one))
@@ -62,11 +62,11 @@ export class History {
   }
 
   /** Takes the newest record of a commit that was begun in `epoch`. */
-  saw(epoch: string | undefined, last: Link | null): void {
+  saw(epoch: string | undefined, last: ChainLink | null): void {
     if (last !== null && epoch === this.#epoch && last.seq > (this.#known?.seq ?? 0)) this.#known = last
   }
 
-  #describe(last: Link | null): string {
+  #describe(last: ChainLink | null): string {
     const known = this.#known?.seq ?? 0
     const there = last?.seq ?? 0
     return there < known

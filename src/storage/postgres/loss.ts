@@ -2,8 +2,8 @@
 import type { ClientBase } from 'pg'
 import type { Clock } from '../../runtime/clock.ts'
 import { acceptHistory } from './accept.ts'
-import type { Connections } from './connection.ts'
-import type { Found, History } from './history.ts'
+import type { DatabaseConnections } from './connection.ts'
+import type { FoundHistory, StoreHistory } from './history.ts'
 
 export interface LossOptions {
   /** Whether to go on at once; otherwise no gateway serves until people accept the loss. */
@@ -15,26 +15,26 @@ export interface LossOptions {
 }
 
 interface LossParts {
-  readonly connections: Connections
+  readonly connections: DatabaseConnections
   readonly clock: Clock
-  readonly history: History
+  readonly history: StoreHistory
 }
 
 export class LossHandler {
   readonly #parts: LossParts
   readonly #options: LossOptions
-  #isTold = false
+  #isReported = false
 
   constructor(parts: LossParts, options: LossOptions) {
     this.#parts = parts
     this.#options = options
   }
 
-  async lose(client: Pick<ClientBase, 'query'>, { epoch, lost }: Found): Promise<void> {
+  async lose(client: Pick<ClientBase, 'query'>, { epoch, lost }: FoundHistory): Promise<void> {
     const { connections, clock, history } = this.#parts
     const why = history.lost ?? ''
-    if (!this.#isTold) this.#options.onLost(why)
-    this.#isTold = true
+    if (!this.#isReported) this.#options.onLost(why)
+    this.#isReported = true
     if (this.#options.accept) await acceptHistory(connections, { epoch, why, now: clock.now() })
     // Those that know less of the past, and those that start, must not serve either.
     else if (lost === null) {
@@ -43,8 +43,8 @@ export class LossHandler {
   }
 
   end(): void {
-    if (this.#isTold) this.#options.onAccepted()
-    this.#isTold = false
+    if (this.#isReported) this.#options.onAccepted()
+    this.#isReported = false
   }
 }
 

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import { StartupError } from '../../base/refusals.ts'
-import type { PeerRow, Peers, Told } from '../../fleet/peers.ts'
+import type { GatewayReport, PeerRow, Peers } from '../../fleet/peers.ts'
 import { DisagreementError, disagreement, type Terms } from '../../fleet/terms.ts'
 import { isOlder } from '../../fleet/version.ts'
 import { registerLock } from './steps.ts'
@@ -14,7 +14,7 @@ export interface Self extends Terms {
   readonly version: string
   /** When it started, milliseconds since 1970. */
   readonly started: number
-  told: Told
+  report: GatewayReport
 }
 
 /** Pause between attempts to register, milliseconds. */
@@ -27,7 +27,7 @@ export class Member {
   readonly #self: Self
   readonly #peers: Peers
   /** What the others can read in it. */
-  #told: Told | undefined
+  #report: GatewayReport | undefined
 
   constructor(self: Self, peers: Peers) {
     this.#self = self
@@ -54,14 +54,14 @@ export class Member {
       const isGone = this.#peers.isFenced(other.id, sent) && (await remove(client, other))
       if (!isGone) throw new DisagreementError(problem, other.id)
     }
-    const { id, name, version, started, fenceMs, signs, accepts, told } = this.#self
+    const { id, name, version, started, fenceMs, signs, accepts, report } = this.#self
     await client.query(
       `insert into members (id, beat, applied, name, version, started, "fenceMs", signs, accepts, digests, addresses)
         values ($1, $2, -1, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
-      [id, randomInt(2 ** 47), name, version, started, fenceMs, signs, accepts, ...columnsOf(told)],
+      [id, randomInt(2 ** 47), name, version, started, fenceMs, signs, accepts, ...columnsOf(report)],
     )
     await client.query('commit')
-    this.#told = told
+    this.#report = report
   }
 
   /**
@@ -89,10 +89,10 @@ export class Member {
   /** Keeps the row as it must be, and removes those of gateways that are gone. */
   async tidy(client: Client, sent: number): Promise<void> {
     for (const row of this.#peers.gone(sent)) await remove(client, row)
-    const { id, told } = this.#self
-    if (this.#told === told) return
-    await client.query('update members set digests = $2, addresses = $3 where id = $1', [id, ...columnsOf(told)])
-    this.#told = told
+    const { id, report } = this.#self
+    if (this.#report === report) return
+    await client.query('update members set digests = $2, addresses = $3 where id = $1', [id, ...columnsOf(report)])
+    this.#report = report
   }
 
   async leave(client: Client): Promise<void> {
@@ -100,7 +100,7 @@ export class Member {
   }
 }
 
-const columnsOf = ({ digests, addresses }: Told) => [JSON.stringify(digests), addresses]
+const columnsOf = ({ digests, addresses }: GatewayReport) => [JSON.stringify(digests), addresses]
 
 /** Whether it was there, and had taken no turn since it was seen. */
 async function remove(client: Client, { id, beat }: Pick<PeerRow, 'id' | 'beat'>): Promise<boolean> {

@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../base/refusals.ts'
 import { ownVersion } from '../../runtime/version.ts'
-import type { Connections } from './connection.ts'
+import type { DatabaseConnections } from './connection.ts'
 import { assertSession } from './session.ts'
 import { type PostgresSettings, parseAddress } from './settings.ts'
 import { missingSteps, runSteps, type Steps, stepsOf } from './steps.ts'
@@ -32,7 +32,7 @@ end $$`
 type Fill = (client: PoolClient) => Promise<void>
 
 export interface Preparation {
-  readonly connections: Connections
+  readonly connections: DatabaseConnections
   readonly settings: PostgresSettings
   /** Of this gateway. */
   readonly version?: string
@@ -66,7 +66,7 @@ export async function prepareDatabase(preparation: Preparation): Promise<readonl
  * @throws StartupError with one line that says what to change
  */
 export async function withClient<T>(
-  connections: Connections,
+  connections: DatabaseConnections,
   settings: PostgresSettings,
   work: (client: PoolClient) => Promise<T>,
 ): Promise<T> {

@@ -4,41 +4,41 @@ import type { PoolClient } from 'pg'
 import { asError } from '../../base/as-error.ts'
 import { FleetClock } from '../../fleet/clock.ts'
 import { Fence } from '../../fleet/fence.ts'
-import type { Told } from '../../fleet/peers.ts'
+import type { GatewayReport } from '../../fleet/peers.ts'
 import type { Terms } from '../../fleet/terms.ts'
 import type { FleetReading } from '../../fleet/view.ts'
 import type { LeaseAnswer, LeaseCall } from '../../limits/lease.ts'
 import { type Clock, inTime, systemClock } from '../../runtime/clock.ts'
 import { ownVersion } from '../../runtime/version.ts'
 import { createStore } from '../bind.ts'
-import type { Subscription } from '../deliveries.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
 import { isWrite } from '../methods.ts'
-import { type Asked, run } from '../operations.ts'
-import { type Caller, type Store, StoreError } from '../store.ts'
+import { run, type StoreOperation } from '../operations.ts'
+import { type CallerKind, type Store, StoreError } from '../store.ts'
 import { Batches } from './batches.ts'
 import { type Board, createBoard } from './board.ts'
 import { commit, resolveDoubt, stateOf } from './commit.ts'
 import { lostState } from './commit-write.ts'
-import { Connections, cutOff } from './connection.ts'
+import { cutOff, DatabaseConnections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
-import { History } from './history.ts'
+import { StoreHistory } from './history.ts'
 import type { LossOptions } from './loss.ts'
 import type { Self } from './member.ts'
 import { prepareDatabase } from './migrate.ts'
-import { Patience } from './patience.ts'
-import { callerOf, placeOf } from './place.ts'
 import { leaseTokens } from './rates.ts'
-import { assertRoom } from './room.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
-import type { Attempt, CommitParts, Committed } from './transaction.ts'
+import { assertSpace } from './space.ts'
+import { StartDeadline } from './start-deadline.ts'
+import type { CommitParts, Committed, TransactionAttempt } from './transaction.ts'
 import { undoOf } from './undo.ts'
+import { callerOf, placeOf } from './write-share.ts'
 
 export interface PostgresOptions {
   readonly settings: PostgresSettings
   /** The time of the database when absent. */
   readonly clock?: Clock
   /** Hooks for which events are left in the store. */
-  readonly subscriptions?: readonly Subscription[]
+  readonly subscriptions?: readonly WebhookSubscription[]
   /** UUID of this process; a random one when absent. */
   readonly id?: string
   /** How this gateway is called in lists of all of them, and its version. */
@@ -67,7 +67,7 @@ export interface SharedStore extends Store {
   /** What this gateway knows of all that share the database. */
   fleet(): FleetReading
   /** Tells the others something of this gateway. */
-  tell(what: Partial<Told>): void
+  publish(what: Partial<GatewayReport>): void
   /** Leases tokens of rate limits that all gateways share. */
   lease(call: LeaseCall): Promise<readonly LeaseAnswer[]>
   /** Resolves when this gateway may serve. Call it once agents and policies are followed. */
@@ -76,7 +76,7 @@ export interface SharedStore extends Store {
 
 /** Share of Storage:PostgreSQL:TimeoutSeconds that a call may take: operations of a few calls are then answered in time. */
 const callShare = 0.75
-const stopQuietly: LossOptions = { accept: false, onLost() {}, onAccepted() {} }
+const ignoreLoss: LossOptions = { accept: false, onLost() {}, onAccepted() {} }
 /** Pause before the outcome of a write in doubt is asked for again, milliseconds. */
 const doubtMs = 1_000
 
@@ -87,15 +87,15 @@ const doubtMs = 1_000
 export async function openPostgresStore(options: PostgresOptions): Promise<SharedStore> {
   const { settings, fenceClock = systemClock, clock = new FleetClock(fenceClock), onStale = () => {} } = options
   const { name = hostname(), version = ownVersion(), fenceMs = 10_000, keys = { signs: [], accepts: [] } } = options
-  const { id = randomUUID(), subscriptions = [], onLoss = stopQuietly } = options
-  const history = new History()
-  const patience = new Patience(fenceClock)
+  const { id = randomUUID(), subscriptions = [], onLoss = ignoreLoss } = options
+  const history = new StoreHistory()
+  const deadline = new StartDeadline(fenceClock)
   const fleetClock = clock instanceof FleetClock ? clock : undefined
   const callMs = timeoutOf(settings) * callShare
-  const connections = new Connections(settings)
+  const connections = new DatabaseConnections(settings)
   const fence = new Fence(fenceClock, fenceMs)
-  const told: Told = { digests: {}, addresses: [] }
-  const self: Self = { id, name, version, started: clock.now(), fenceMs, ...keys, told }
+  const report: GatewayReport = { digests: {}, addresses: [] }
+  const self: Self = { id, name, version, started: clock.now(), fenceMs, ...keys, report }
   const feeds = new PostgresFeeds({
     ...{ settings, connections, clock: fenceClock, self, fence, history, fleetClock, onStale, onLoss },
   })
@@ -113,8 +113,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   try {
     const { whyNotNew } = options
-    await patience.for(() => prepareDatabase({ connections, settings, version, whyNotNew }))
-    await patience.for(() => feeds.start())
+    await deadline.for(() => prepareDatabase({ connections, settings, version, whyNotNew }))
+    await deadline.for(() => feeds.start())
   } catch (error) {
     await closeAll()
     throw error
@@ -126,21 +126,21 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   }
   const store = createStore({
     call: (table, method, args) => calls.call({ table, method, args }),
-    feed: patience.with(feeds.channels),
+    feed: deadline.with(feeds.channels),
     clock,
     close,
-    assertRoom: () => assertRoom(connections, callMs),
+    assertSpace: () => assertSpace(connections, callMs),
   })
-  function tell(what: Partial<Told>): void {
-    self.told = { ...self.told, ...what }
+  function publish(what: Partial<GatewayReport>): void {
+    self.report = { ...self.report, ...what }
   }
   const lease = (call: LeaseCall) => leaseTokens(connections, call)
   const board = createBoard(connections, self.id, callMs)
-  const untilOpen = () => patience.for(() => feeds.open())
-  return { ...store, fence, board, fleet: () => feeds.fleet, tell, lease, untilOpen }
+  const untilOpen = () => deadline.for(() => feeds.open())
+  return { ...store, fence, board, fleet: () => feeds.fleet, publish, lease, untilOpen }
 }
 
-interface CallParts extends CommitParts {
+interface PostgresCallParts extends CommitParts {
   readonly fenceClock: Clock
   /** Longest time that a call takes, milliseconds. */
   readonly callMs: number
@@ -148,15 +148,15 @@ interface CallParts extends CommitParts {
 }
 
 class PostgresCalls {
-  readonly #parts: CallParts
+  readonly #parts: PostgresCallParts
   readonly #feeds: PostgresFeeds
-  readonly #batches: Readonly<Record<Caller, Batches>>
+  readonly #batches: Readonly<Record<CallerKind, Batches>>
   /** Whether transactions were committed whose COMMIT was not answered. */
   readonly #doubts = new Map<string, Promise<boolean>>()
   readonly #running = new Set<Promise<unknown>>()
   #closed = false
 
-  constructor(parts: CallParts, feeds: PostgresFeeds) {
+  constructor(parts: PostgresCallParts, feeds: PostgresFeeds) {
     this.#parts = parts
     this.#feeds = feeds
     // With the batch of each, half of the connections stay free for other calls.
@@ -165,7 +165,7 @@ class PostgresCalls {
   }
 
   /** @throws StoreError when the call failed or took too long */
-  async call(asked: Asked): Promise<unknown> {
+  async call(asked: StoreOperation): Promise<unknown> {
     if (this.#closed) throw new StoreError('The store is closed')
     const call = isWrite(asked) ? this.#write(asked) : this.#read(asked)
     const settled: Promise<unknown> = call.catch(() => {}).then(() => this.#running.delete(settled))
@@ -178,7 +178,7 @@ class PostgresCalls {
     await Promise.all(this.#running)
   }
 
-  async #write(asked: Asked): Promise<unknown> {
+  async #write(asked: StoreOperation): Promise<unknown> {
     const attempt = attemptOf(asked)
     const { place } = attempt
     const committed = await this.#attempt(attempt, () =>
@@ -189,7 +189,7 @@ class PostgresCalls {
     return committed.value
   }
 
-  async #read(asked: Asked): Promise<unknown> {
+  async #read(asked: StoreOperation): Promise<unknown> {
     const { connections } = this.#parts
     const attempt = attemptOf(asked)
     const read = (client: PoolClient) => {
@@ -202,7 +202,7 @@ class PostgresCalls {
   }
 
   /** Does the work within the time of a call. What is given up is never done later, unless its COMMIT has left. */
-  async #attempt<T>(attempt: Attempt, work: () => Promise<T>): Promise<T> {
+  async #attempt<T>(attempt: TransactionAttempt, work: () => Promise<T>): Promise<T> {
     const { asked } = attempt
     const { table, method } = asked
     try {
@@ -228,7 +228,7 @@ class PostgresCalls {
   }
 
   /** Makes sure that a write whose answer was lost is not committed later. If it was, its caller does not act on it. */
-  async #resolve(writeId: string, asked: Asked, value: unknown): Promise<void> {
+  async #resolve(writeId: string, asked: StoreOperation, value: unknown): Promise<void> {
     while (!this.#closed) {
       const isCommitted = await this.#outcome(writeId).catch(() => undefined)
       const undo = isCommitted === true ? undoOf(asked, value, this.#parts.clock.now()) : undefined
@@ -247,7 +247,7 @@ class PostgresCalls {
   }
 
   /** False when it failed, or may have: it is tried again, since the second of two changes nothing. */
-  async #takeBack(undo: Asked): Promise<boolean> {
+  async #takeBack(undo: StoreOperation): Promise<boolean> {
     return this.#write(undo).then(
       () => true,
       () => false,
@@ -255,7 +255,7 @@ class PostgresCalls {
   }
 }
 
-function attemptOf(asked: Asked): Attempt {
+function attemptOf(asked: StoreOperation): TransactionAttempt {
   const place = placeOf(asked)
   return { asked, place, of: place?.of ?? callerOf(asked), stop: undefined, writeId: undefined, givenUp: false }
 }

@@ -3,7 +3,7 @@
  * crash of the server every bucket is full once more.
  */
 import { type LeaseAnswer, type LeaseCall, leaseMs, reportMs } from '../../limits/lease.ts'
-import type { Connections } from './connection.ts'
+import type { DatabaseConnections } from './connection.ts'
 
 export const createRates = `create unlogged table rates (
     key text primary key,
@@ -88,7 +88,7 @@ interface TimedCall extends LeaseCall {
 const limitMs = 5_000
 
 /** @throws what kept the buckets from being asked */
-export async function leaseTokens(connections: Connections, call: TimedCall): Promise<readonly LeaseAnswer[]> {
+export async function leaseTokens(connections: DatabaseConnections, call: TimedCall): Promise<readonly LeaseAnswer[]> {
   const { limit, asks, at = null } = call
   const values = [JSON.stringify(asks), limit.burst, limit.requestsPerMinute / 60_000, at]
   const text = 'select * from lease_tokens($1, $2, $3, $4)'

@@ -1,6 +1,6 @@
 /** What the role of running gateways may do, when another role owns the schema. */
 import type { ClientBase } from 'pg'
-import { Connections } from './connection.ts'
+import { DatabaseConnections } from './connection.ts'
 import { prepareDatabase, quoted } from './migrate.ts'
 import { type PostgresSettings, parseAddress } from './settings.ts'
 
@@ -24,7 +24,7 @@ export async function migrateAs(settings: PostgresSettings, owner: string): Prom
   }
   const { user } = parseAddress(settings)
   const role = user === parseAddress(asOwner).user ? undefined : user
-  const connections = new Connections(asOwner)
+  const connections = new DatabaseConnections(asOwner)
   const fill = async (client: ClientBase) => {
     if (role !== undefined) await grantTo(client, settings.schema, role)
   }

@@ -27,7 +27,7 @@ export interface PostgresSettings {
 export const timeoutOf = ({ timeoutSeconds = 2 }: PostgresSettings): number => timeoutSeconds * 1_000
 
 /** What a client connects to. */
-export interface Address {
+export interface DatabaseAddress {
   readonly host: string
   readonly port: number
   readonly user: string
@@ -46,7 +46,7 @@ export const pastPooler = (settings: PostgresSettings): PostgresSettings => ({
 })
 
 /** @throws StartupError that says what to change, and never the password */
-export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): Address {
+export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): DatabaseAddress {
   const url = URL.parse(connectionString)
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) {
     throw new StartupError(

@@ -1,12 +1,12 @@
 import { bindable } from '../chain.ts'
-import type { Subscription } from '../deliveries.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
 import type { Db } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
-import { Notes, sumOf, type Tally } from '../unit.ts'
+import { type HeldTotals, sumOf, WriteNotes } from '../unit.ts'
 import { schemaLock } from './commit-write.ts'
 
 /** Sends a statement. */
-export type Query = (
+export type NoteQuery = (
   text: string,
   values?: readonly unknown[],
 ) => Promise<{ readonly command: string; readonly rows: unknown[] }>
@@ -20,17 +20,17 @@ const tryKeys = `select coalesce(bool_and(pg_try_advisory_xact_lock(lock)), true
 /** What all operations of one transaction have in common. */
 export interface Together {
   readonly db: Db
-  readonly query: Query
+  readonly query: NoteQuery
   /** Id of this gateway. */
   readonly gateway: string
   /** By key that an operation has for itself, the line of operations it is in; undefined when there is only one. */
   readonly taken: Map<string, string> | undefined
-  readonly all: readonly Notes[]
-  readonly subscriptions: readonly Subscription[]
+  readonly all: readonly WriteNotes[]
+  readonly subscriptions: readonly WebhookSubscription[]
 }
 
 /** A unit of work beside those of other connections and gateways, and maybe others in the same transaction. */
-export class SharedNotes extends Notes {
+export class SharedNotes extends WriteNotes {
   readonly #together: Together
   readonly #line: string
   #isLeftOut = false
@@ -76,7 +76,7 @@ export class SharedNotes extends Notes {
     if (this.#together.taken !== undefined) this.#leaveOut()
   }
 
-  override counted(agentId?: string): Tally {
+  override counted(agentId?: string): HeldTotals {
     return sumOf(this.#together.all.map(notes => notes.countedHere(agentId)))
   }
 

@@ -1,9 +1,9 @@
 import { commit } from './commit.ts'
-import type { Place } from './place.ts'
-import type { Attempt, CommitParts, Committed } from './transaction.ts'
+import type { CommitParts, Committed, TransactionAttempt } from './transaction.ts'
+import type { WriteShare } from './write-share.ts'
 
-export interface Waiting extends Place {
-  readonly attempt: Attempt
+export interface QueuedAttempt extends WriteShare {
+  readonly attempt: TransactionAttempt
   settle(committed: Promise<Committed>): void
 }
 
@@ -14,7 +14,7 @@ export interface Waiting extends Place {
 export class Singles {
   readonly #parts: CommitParts
   readonly #atOnce: number
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: QueuedAttempt[] = []
   readonly #running: string[] = []
 
   constructor(parts: CommitParts, atOnce: number) {
@@ -22,7 +22,7 @@ export class Singles {
     this.#atOnce = atOnce
   }
 
-  add(one: Waiting): void {
+  add(one: QueuedAttempt): void {
     this.#waiting.push(one)
     this.#next()
   }
@@ -31,14 +31,14 @@ export class Singles {
     for (let one = this.#take(); one !== undefined; one = this.#take()) void this.#commit(one)
   }
 
-  #take(): Waiting | undefined {
+  #take(): QueuedAttempt | undefined {
     const free = this.#atOnce - this.#running.length
     const first = this.#waiting.findIndex(({ caller }) => !this.#running.includes(caller))
     const least = first < 0 ? 2 : 1
     return free < least ? undefined : this.#waiting.splice(Math.max(first, 0), 1)[0]
   }
 
-  async #commit({ caller, attempt, settle }: Waiting): Promise<void> {
+  async #commit({ caller, attempt, settle }: QueuedAttempt): Promise<void> {
     this.#running.push(caller)
     const committed = commit(this.#parts, attempt)
     settle(committed)

@@ -10,14 +10,14 @@ import { createByteCounts, createCommitWrite, createTables } from './commit-writ
 import { createLeaseTokens, createRates } from './rates.ts'
 
 /** A step that only adds: older gateways run on beside it. With `needs` it takes away what those before that version use. */
-export interface Step extends Migration {
+export interface MigrationStep extends Migration {
   readonly needs?: string
 }
 
 /** Those of every engine, and then those that only this one has; by name, oldest first. */
 export interface Steps {
-  readonly common: Readonly<Record<string, Step>>
-  readonly own: Readonly<Record<string, Step>>
+  readonly common: Readonly<Record<string, MigrationStep>>
+  readonly own: Readonly<Record<string, MigrationStep>>
 }
 
 export const stepsOf = (schema: string): Steps => ({
@@ -99,7 +99,7 @@ async function neededVersion(db: Db): Promise<string | undefined> {
  * @throws StartupError when a gateway runs that could not go on beside one of them
  */
 export async function runSteps(db: Db, schema: string, steps: Steps, missing: readonly string[]): Promise<void> {
-  const all: Readonly<Record<string, Step>> = { ...steps.common, ...steps.own }
+  const all: Readonly<Record<string, MigrationStep>> = { ...steps.common, ...steps.own }
   const contracts = missing.flatMap(name => {
     const needs = all[name]?.needs
     return needs === undefined ? [] : [{ name, needs }]

@@ -3,7 +3,7 @@ import { StartupError } from '../../base/refusals.ts'
 import type { Db } from '../schema.ts'
 import type { AuditTable } from '../store.ts'
 import { audit } from '../tables/audit.ts'
-import { Connections } from './connection.ts'
+import { DatabaseConnections } from './connection.ts'
 import { connectProblem } from './migrate.ts'
 import type { PostgresSettings } from './settings.ts'
 
@@ -16,7 +16,7 @@ export interface PostgresTrail extends Pick<AuditTable, 'after' | 'list'> {
  * there is none that can be read.
  */
 export function openPostgresTrail(settings: PostgresSettings): PostgresTrail {
-  const connections = new Connections({ ...settings, poolSize: 1 })
+  const connections = new DatabaseConnections({ ...settings, poolSize: 1 })
   async function read<T>(work: (db: Db) => Promise<T>): Promise<T> {
     const client = await connections.acquire().catch(error => {
       throw new StartupError(connectProblem(error))

@@ -5,18 +5,18 @@
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Subscription } from '../deliveries.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
 import { isAwaited } from '../feed.ts'
-import { type Asked, run } from '../operations.ts'
-import type { Caller } from '../store.ts'
+import { run, type StoreOperation } from '../operations.ts'
+import type { CallerKind } from '../store.ts'
 import { StoreError } from '../store-error.ts'
-import type { Notes } from '../unit.ts'
+import type { WriteNotes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, type Written } from './commit-write.ts'
-import { type Connections, cutOff, takeNotice } from './connection.ts'
-import type { History } from './history.ts'
-import type { Place } from './place.ts'
-import { type Query, SharedNotes, type Together } from './shared-notes.ts'
+import { cutOff, type DatabaseConnections, takeNotice } from './connection.ts'
+import type { StoreHistory } from './history.ts'
+import { type NoteQuery, SharedNotes, type Together } from './shared-notes.ts'
 import type { Wake } from './turns.ts'
+import type { WriteShare } from './write-share.ts'
 
 export interface Committed {
   readonly value: unknown
@@ -27,10 +27,10 @@ export interface Committed {
 }
 
 /** One call: whether it was given up, and whether its COMMIT has left. */
-export interface Attempt {
-  readonly asked: Asked
-  readonly of: Caller
-  readonly place: Place | undefined
+export interface TransactionAttempt {
+  readonly asked: StoreOperation
+  readonly of: CallerKind
+  readonly place: WriteShare | undefined
   /** Ends the connection that it waits for, unless another one waits too. Set while it has one. */
   stop: (() => void) | undefined
   /** Set while a COMMIT is under way without an answer, with the result of the operation. */
@@ -40,18 +40,18 @@ export interface Attempt {
 }
 
 export interface CommitParts {
-  readonly connections: Connections
+  readonly connections: DatabaseConnections
   readonly clock: Clock
-  readonly history: History
+  readonly history: StoreHistory
   /** Hooks for which events are left in the store. */
-  readonly subscriptions: readonly Subscription[]
+  readonly subscriptions: readonly WebhookSubscription[]
   /** Id of this gateway. */
   readonly gateway: string
 }
 
 /** An attempt and what its operation has noted. */
 interface Part {
-  readonly attempt: Attempt
+  readonly attempt: TransactionAttempt
   readonly notes: SharedNotes
 }
 
@@ -63,7 +63,7 @@ interface Part {
  */
 export async function transact(
   { connections, clock, history, subscriptions, gateway }: CommitParts,
-  given: readonly Attempt[],
+  given: readonly TransactionAttempt[],
   isBatch: boolean,
 ): Promise<readonly (Committed | undefined)[]> {
   const client = await connections.acquire(given[0]?.of)
@@ -76,7 +76,7 @@ export async function transact(
   try {
     if (attempts.length === 0) throw new StoreError(givenUp)
     takeNotice(client)
-    const query: Query = (text, values) => connections.query(client, text, values)
+    const query: NoteQuery = (text, values) => connections.query(client, text, values)
     const all = partsOf(attempts, { db: connections.over(client), query, subscriptions, gateway, isBatch })
     all[0]?.notes.send(query('begin'))
     try {
@@ -103,7 +103,7 @@ interface Transaction extends Omit<Together, 'taken' | 'all'> {
   readonly isBatch: boolean
 }
 
-function partsOf(attempts: readonly Attempt[], { isBatch, ...rest }: Transaction): readonly Part[] {
+function partsOf(attempts: readonly TransactionAttempt[], { isBatch, ...rest }: Transaction): readonly Part[] {
   const all: SharedNotes[] = []
   const together = { ...rest, taken: isBatch ? new Map<string, string>() : undefined, all }
   return attempts.map(attempt => {
@@ -132,15 +132,15 @@ async function runLine(line: readonly Part[]): Promise<void> {
   }
 }
 
-interface Ending {
+interface TransactionEnd {
   readonly client: PoolClient
   readonly parts: readonly Part[]
   readonly now: number
-  readonly history: History
+  readonly history: StoreHistory
 }
 
 /** Writes what was noted and commits, in one flush. Number of the last change; null when there is none. */
-async function finish(query: Query, { client, parts, now, history }: Ending): Promise<number | null> {
+async function finish(query: NoteQuery, { client, parts, now, history }: TransactionEnd): Promise<number | null> {
   const { epoch } = history
   const id = randomUUID()
   const all = parts.map(({ notes }) => notes)
@@ -163,8 +163,8 @@ async function finish(query: Query, { client, parts, now, history }: Ending): Pr
 }
 
 /** @param last number of the last change of all of them; they are numbered in the order of the parts */
-function committedOf(attempts: readonly Attempt[], parts: readonly Part[], last: number | null) {
-  const done = new Map<Attempt, Committed>()
+function committedOf(attempts: readonly TransactionAttempt[], parts: readonly Part[], last: number | null) {
+  const done = new Map<TransactionAttempt, Committed>()
   let next = (last ?? 0) - parts.reduce((sum, { notes }) => sum + notes.changes.length, 0) + 1
   for (const { attempt, notes } of parts) {
     done.set(attempt, { value: attempt.value, ...followed(notes, next) })
@@ -174,7 +174,7 @@ function committedOf(attempts: readonly Attempt[], parts: readonly Part[], last:
 }
 
 /** @param first number of the first change */
-function followed({ changes }: Notes, first: number): Pick<Committed, 'awaited' | 'wake'> {
+function followed({ changes }: WriteNotes, first: number): Pick<Committed, 'awaited' | 'wake'> {
   if (changes.length === 0) return { awaited: [], wake: undefined }
   const awaited = changes.flatMap((change, index) => (isAwaited(change) ? [first + index] : []))
   return { awaited, wake: awaited.length > 0 ? 'changes' : 'events' }
@@ -189,6 +189,6 @@ async function causeOf(error: unknown, parts: readonly Part[]): Promise<unknown>
 
 const givenUp = 'given up before it was committed'
 
-function assertWanted(attempts: readonly Attempt[]): void {
+function assertWanted(attempts: readonly TransactionAttempt[]): void {
   if (attempts.some(attempt => attempt.givenUp)) throw new StoreError(givenUp)
 }

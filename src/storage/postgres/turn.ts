@@ -4,32 +4,32 @@ import type { ClientBase } from 'pg'
 import type { FleetClock } from '../../fleet/clock.ts'
 import type { MemberRow } from '../../fleet/peers.ts'
 import { keptEvents } from '../events.ts'
-import type { Change } from '../feed.ts'
+import type { StoreChange } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
 import { takeNotice } from './connection.ts'
-import type { Found, History } from './history.ts'
+import type { FoundHistory, StoreHistory } from './history.ts'
 import { fullBuckets } from './rates.ts'
 
 /** Changes read at a time. */
-const mostAtOnce = 500
+const maxAtOnce = 500
 /** How long changes are kept for other gateways, milliseconds. */
 const keptMs = 3_600_000
 
-export interface Row {
+export interface FeedRow {
   readonly seq: number
-  readonly table: Change['table']
+  readonly table: StoreChange['table']
   readonly key: string
   readonly payload: string | null
   /** UUID of the commit. */
   readonly write: string
 }
 
-export interface Turn extends Found {
+export interface Turn extends FoundHistory {
   /** 1 when this gateway has a row. */
   readonly alive: number
   /** Number of the last change; 0 when there is none. */
   readonly newest: number
-  readonly list: readonly Row[]
+  readonly list: readonly FeedRow[]
   readonly members: readonly MemberRow[]
   /** The commit of the last change. */
   readonly write: string | null
@@ -48,7 +48,7 @@ export interface TurnState {
   readonly passed: number
   /** The commit of that change. */
   readonly passedBy: string | null
-  readonly history: Pick<History, 'epoch' | 'known'>
+  readonly history: Pick<StoreHistory, 'epoch' | 'known'>
   /** Whether it could serve. */
   readonly served: boolean
   /** Goes by the time of the database; undefined when time is given otherwise. */
@@ -88,7 +88,7 @@ mine as (update members set beat = $2, applied = $3,
   seen = (select now from past), ahead = coalesce($9 - (select now from past), 0) where id = $1 and (select same from past) returning id)
 select (select count(*) from mine) as alive, (select seq from newest) as newest,
   (select write from changes where seq = (select seq from newest)) as write,
-  (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${mostAtOnce}) c) as list,
+  (select coalesce(json_agg(c), '[]') from (select * from changes where seq > $4 order by seq limit ${maxAtOnce}) c) as list,
   (select coalesce(json_agg(m), '[]') from (
     select id, beat, applied, name, version, started, digests::json, addresses from members) m) as members,
   (select json_build_object('seq', seq, 'hash', hash) from audit order by seq desc limit 1) as last,

@@ -13,7 +13,7 @@ export interface TurnClient extends Client {
 
 /** Shortest and longest pause before a connection is tried again, milliseconds. */
 const retryMs = 100
-const mostRetryMs = 1_000
+const maxRetryMs = 1_000
 
 /**
  * A turn is planned once: the server takes several times as long to plan it as to run it. A plan from a time when the tables
@@ -34,7 +34,7 @@ export interface TurnsOptions {
   readonly onWake: (why: Wake) => void
 }
 
-export class Turns {
+export class FeedTurns {
   readonly #options: TurnsOptions
   readonly #channel: string
   #client: TurnClient | undefined
@@ -102,7 +102,7 @@ export class Turns {
   }
 
   #again(): void {
-    const pause = Math.min(retryMs * 2 ** this.#failures++, mostRetryMs)
+    const pause = Math.min(retryMs * 2 ** this.#failures++, maxRetryMs)
     clearTimeout(this.#retry)
     this.#retry = setTimeout(this.#options.onWake, pause, 'changes').unref()
   }

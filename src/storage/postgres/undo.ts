@@ -1,12 +1,16 @@
 import type { GrantUse } from '../grants.ts'
-import type { Asked } from '../operations.ts'
+import type { StoreOperation } from '../operations.ts'
 import type { AuditEntry, HitlBrief } from '../store.ts'
 
 /**
  * What takes a write back that was committed although its caller was told that it failed: a claim whose request was not
  * sent is released, and an idempotency key that names no sending is free again. Undefined when nothing must be taken back.
  */
-export function undoOf({ table, method, args }: Asked, value: unknown, now: number): Asked | undefined {
+export function undoOf(
+  { table, method, args }: StoreOperation,
+  value: unknown,
+  now: number,
+): StoreOperation | undefined {
   if (table === 'hitl' && method === 'claim' && isClaimed(value)) {
     const { id, attempt, digest } = value.claimed
     const entry: AuditEntry = {

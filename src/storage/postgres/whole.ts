@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg'
 import { StartupError } from '../../base/refusals.ts'
 import { copiedTables, describeRows } from '../copy.ts'
 import type { Db } from '../schema.ts'
-import { Connections } from './connection.ts'
+import { DatabaseConnections } from './connection.ts'
 import { prepareDatabase } from './migrate.ts'
 import type { PostgresSettings } from './settings.ts'
 
@@ -14,7 +14,7 @@ const locked = (schema: string): string => [...copiedTables, 'members'].map(tabl
  * @throws StartupError when it is not empty; nothing was created or changed then
  */
 export async function fillPostgres<T>(settings: PostgresSettings, work: (db: Db) => Promise<T>): Promise<T> {
-  const connections = new Connections(settings)
+  const connections = new DatabaseConnections(settings)
   const filled: T[] = []
   try {
     const fill = async (client: PoolClient) => {

@@ -7,14 +7,14 @@ const begun = 1
 const givenUp = 2
 
 /** Calls that may wait at the same time. */
-const mostCalls = 65_536
+const maxCalls = 65_536
 
 export function createClaimMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(mostCalls * Int32Array.BYTES_PER_ELEMENT)
+  return new SharedArrayBuffer(maxCalls * Int32Array.BYTES_PER_ELEMENT)
 }
 
 /** One side's view of the claims. The caller's side opens and frees them. */
-export class Claims {
+export class CallClaims {
   readonly #states: Int32Array
   readonly #free: number[] = []
   #used = 0
@@ -26,7 +26,7 @@ export class Claims {
   /** A place for a call that waits from now on; undefined when all are taken. */
   open(): number | undefined {
     const id = this.#free.pop() ?? this.#used++
-    if (id >= mostCalls) return undefined
+    if (id >= maxCalls) return undefined
     Atomics.store(this.#states, id, waiting)
     return id
   }

@@ -2,15 +2,15 @@
  * Group commit: calls that write and wait at the same time share one transaction, and so one wait for the disk.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Subscription } from '../deliveries.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
 import { run } from '../operations.ts'
 import type { Db } from '../schema.ts'
-import { Notes } from '../unit.ts'
-import type { Claims } from './claims.ts'
+import { WriteNotes } from '../unit.ts'
+import type { CallClaims } from './claims.ts'
 import type { Connected } from './database.ts'
 import type { DatabaseFiles } from './files.ts'
 import { flush } from './flush.ts'
-import type { Call, Reply } from './protocol.ts'
+import type { StorageCall, StorageReply } from './protocol.ts'
 
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const failedSync = new Set([1034, 1290])
@@ -18,9 +18,9 @@ const failedSync = new Set([1034, 1290])
 const lostWrite = 'a write did not reach the disk; restart the gateway'
 
 export interface CommitOptions {
-  readonly claims: Claims
+  readonly claims: CallClaims
   readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
-  readonly subscriptions?: readonly Subscription[]
+  readonly subscriptions?: readonly WebhookSubscription[]
   /** Called once, with the reason why nothing more is written. */
   readonly onFault: (why: string) => void
 }
@@ -43,18 +43,18 @@ export class Committer {
   }
 
   /** Runs `calls` in one transaction. Each either holds, once this resolves, or has changed nothing. */
-  commit(calls: readonly Call[]): Promise<Reply[]> {
+  commit(calls: readonly StorageCall[]): Promise<StorageReply[]> {
     return this.#commit(calls, 'together')
   }
 
-  async #commit(calls: readonly Call[], how: Manner): Promise<Reply[]> {
+  async #commit(calls: readonly StorageCall[], how: Manner): Promise<StorageReply[]> {
     try {
       this.#assertSound()
       this.#connection.exec('begin immediate')
     } catch (error) {
       return calls.map(call => failed(call, error))
     }
-    const replies: Reply[] = []
+    const replies: StorageReply[] = []
     try {
       for (const call of calls) replies.push(await (how === 'together' ? this.#run(call) : this.#runApart(call)))
       this.#connection.exec('commit')
@@ -97,21 +97,21 @@ export class Committer {
   }
 
   /** The one that cannot be committed must not take the others with it. */
-  async #oneByOne(calls: readonly Call[]): Promise<Reply[]> {
-    const replies: Reply[] = []
+  async #oneByOne(calls: readonly StorageCall[]): Promise<StorageReply[]> {
+    const replies: StorageReply[] = []
     for (const call of calls) replies.push(...(await this.commit([call])))
     return replies
   }
 
-  async #run(call: Call): Promise<Reply> {
+  async #run(call: StorageCall): Promise<StorageReply> {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
-    const notes = new Notes(this.#db, this.#options.subscriptions)
+    const notes = new WriteNotes(this.#db, this.#options.subscriptions)
     const value = await run(notes, call)
     await flush(notes)
     return { value, changes: notes.changes }
   }
 
-  async #runApart(call: Call): Promise<Reply> {
+  async #runApart(call: StorageCall): Promise<StorageReply> {
     this.#connection.exec('savepoint call')
     try {
       const reply = await this.#run(call)
@@ -135,7 +135,7 @@ type Manner = 'together' | 'apart'
 const givenUp = new Error('given up before it was begun')
 
 /** A call that only reads. */
-export async function read(db: Db, call: Call, claims: Claims): Promise<Reply> {
+export async function read(db: Db, call: StorageCall, claims: CallClaims): Promise<StorageReply> {
   if (!claims.begin(call.id)) return failed(call, givenUp)
   try {
     return { value: await run(db, call), changes: [] }
@@ -148,6 +148,6 @@ function isFailedSync(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && failedSync.has(Number(error.errcode))
 }
 
-function failed({ table, method }: Call, error: unknown): Reply {
+function failed({ table, method }: StorageCall, error: unknown): StorageReply {
   return { failure: `${table}.${method}: ${error instanceof Error ? error.message : String(error)}` }
 }

@@ -12,8 +12,8 @@ import { bindable } from '../chain.ts'
 import { createMigrations, migrate, unknownStep } from '../migrations.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
-import { type Send, sendBy } from '../statement.ts'
-import { Notes } from '../unit.ts'
+import { type SendStatement, sendBy } from '../statement.ts'
+import { WriteNotes } from '../unit.ts'
 import { DatabaseFiles } from './files.ts'
 import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
@@ -90,7 +90,7 @@ async function takeUp({ connection, db }: Connected, directory: string): Promise
   const why = version === backupVersion ? 'it is a backup' : contradiction(directory, connection)
   if (why === undefined) return undefined
   connection.exec('begin immediate')
-  const notes = new Notes(db)
+  const notes = new WriteNotes(db)
   const { unknown, grants } = await markRestored(notes, systemClock.now(), why)
   await flush(notes)
   connection.exec('pragma user_version = 0; commit')
@@ -234,7 +234,7 @@ export function connect(file: string): Connected {
 export function kyselyOver(connection: DatabaseSync): Db {
   const database = adapt(connection)
   const db = new Kysely<Schema>({ dialect: new SqliteDialect({ database }) })
-  const send: Send = async <R>(text: string, parameters: readonly unknown[]) => {
+  const send: SendStatement = async <R>(text: string, parameters: readonly unknown[]) => {
     const statement = database.prepare(text)
     // The rows are of the type that Kysely gave the statement.
     if (statement.reader) return { rows: statement.all(parameters) as R[] }

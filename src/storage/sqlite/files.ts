@@ -3,8 +3,8 @@ import { type BigIntStats, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
 /** The log is copied into gateway.db after so many commits, or when it has grown by so many bytes. */
-const mostCommits = 64
-const mostLogBytes = 4_194_304n
+const maxCommits = 64
+const maxLogBytes = 4_194_304n
 
 /**
  * Watches the files of an open database. Writes to a file that was moved, replaced or overwritten succeed, and are lost.
@@ -50,7 +50,7 @@ export class DatabaseFiles {
   committed(): void {
     this.#commits += 1
     const { size } = statSync(this.#log, { bigint: true })
-    if (this.#commits < mostCommits && size - this.#logBytes <= mostLogBytes) return
+    if (this.#commits < maxCommits && size - this.#logBytes <= maxLogBytes) return
     try {
       this.#connection.exec('pragma wal_checkpoint(passive)')
       this.#commits = 0

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { hooksFor, type Subscription } from '../deliveries.ts'
+import { hooksFor, type WebhookSubscription } from '../deliveries.ts'
 import type { EventNote } from '../events.ts'
 import type { Db } from '../schema.ts'
 import { append } from '../tables/audit.ts'
 import { countWaiting } from '../tables/waiting.ts'
-import type { Notes } from '../unit.ts'
+import type { WriteNotes } from '../unit.ts'
 
 /** Writes what an operation has noted, in its transaction. Nobody else writes meanwhile. */
-export async function flush({ db, entries, counts, changes, subscriptions, sent }: Notes): Promise<void> {
+export async function flush({ db, entries, counts, changes, subscriptions, sent }: WriteNotes): Promise<void> {
   await Promise.all(sent)
   await countWaiting(db, counts)
   if (entries.length > 0) await append(db, entries)
@@ -15,7 +15,7 @@ export async function flush({ db, entries, counts, changes, subscriptions, sent 
 }
 
 /** Leaves the event for the hooks that are told of it. */
-async function leave(db: Db, note: EventNote, subscriptions: readonly Subscription[]): Promise<void> {
+async function leave(db: Db, note: EventNote, subscriptions: readonly WebhookSubscription[]): Promise<void> {
   const hooks = hooksFor(note.type, subscriptions)
   if (hooks.length === 0) return
   const row = { agentId: note.data.agentId, event: randomUUID(), at: note.at, payload: JSON.stringify(note) }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../runtime/clock.ts'
-import type { Watch } from '../../runtime/watchdog.ts'
-import { type Call, createStore } from '../bind.ts'
-import type { Subscription } from '../deliveries.ts'
+import type { ThreadWatch } from '../../runtime/watchdog.ts'
+import { createStore, type TableCall } from '../bind.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
 import type { EventHistory, StoredEvent } from '../events.ts'
-import { type Change, Channel } from '../feed.ts'
+import { Channel, type StoreChange } from '../feed.ts'
 import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
 import type { Done } from './protocol.ts'
 import { Supervisor } from './supervisor.ts'
@@ -18,9 +18,9 @@ export interface SqliteOptions {
   /** Time within which an operation is answered; 2 when absent. */
   readonly timeoutSeconds?: number
   /** Hooks for which events are left in the store. */
-  readonly subscriptions?: readonly Subscription[]
+  readonly subscriptions?: readonly WebhookSubscription[]
   /** Lets the thread of the store watch this one. */
-  readonly watch?: Watch | undefined
+  readonly watch?: ThreadWatch | undefined
   /** Called with the reason why nothing more is written until a restart. */
   readonly onFault?: (why: string) => void
   /** Called with what was done because an older database was brought back. */
@@ -86,7 +86,7 @@ class SqliteFeeds {
   }
 
   /** Makes a call. What it changes is in force when it resolves. */
-  call: Call = async (table, method, args) => {
+  call: TableCall = async (table, method, args) => {
     const waits: (Promise<unknown> | undefined)[] = []
     const value = await this.#thread.call({ table, method, args }, ({ changes }) => {
       for (const change of changes) waits.push(this.#publish(change))
@@ -95,7 +95,7 @@ class SqliteFeeds {
     return value
   }
 
-  #publish({ table, key, now }: Change): Promise<unknown> | undefined {
+  #publish({ table, key, now }: StoreChange): Promise<unknown> | undefined {
     if (table === 'agents') return this.agents.publish(key, now)
     if (table === 'policies') return this.policies.publish(key, now)
     if (table === 'tokens') return this.tokens.publish(key, now)

@@ -1,8 +1,8 @@
 /** Messages between the main thread and the storage thread. */
-import type { Watch } from '../../runtime/watchdog.ts'
-import type { Subscription } from '../deliveries.ts'
-import type { Change } from '../feed.ts'
-import type { Asked } from '../operations.ts'
+import type { ThreadWatch } from '../../runtime/watchdog.ts'
+import type { WebhookSubscription } from '../deliveries.ts'
+import type { StoreChange } from '../feed.ts'
+import type { StoreOperation } from '../operations.ts'
 
 /** Options of the storage thread; `directory` exists. */
 export interface WorkerOptions {
@@ -10,15 +10,15 @@ export interface WorkerOptions {
   /** Cap on the size of the database, in pages of 4,096 bytes; none when undefined. */
   readonly maxPages: number | undefined
   /** Hooks for which events are left in the store. */
-  readonly subscriptions: readonly Subscription[]
+  readonly subscriptions: readonly WebhookSubscription[]
   /** Lets this thread watch the first one. */
-  readonly watch: Watch | undefined
+  readonly watch: ThreadWatch | undefined
   /** Whether each call was begun or given up (claims.ts). */
   readonly claims: SharedArrayBuffer
 }
 
 /** One call of a method. */
-export interface Call extends Asked {
+export interface StorageCall extends StoreOperation {
   /** Its place in the claims. */
   readonly id: number
 }
@@ -26,10 +26,10 @@ export interface Call extends Asked {
 export interface Done {
   readonly value: unknown
   /** What it changed for the followers of the feed. */
-  readonly changes: readonly Change[]
+  readonly changes: readonly StoreChange[]
 }
 
-export type Reply = Done | { readonly failure: string }
+export type StorageReply = Done | { readonly failure: string }
 
 /** Calls of the main thread. */
 export interface StorageCalls {
@@ -38,7 +38,7 @@ export interface StorageCalls {
    * with StartupError when the database cannot be used.
    */
   open(): Promise<string | undefined>
-  run(call: Call): Promise<Done>
+  run(call: StorageCall): Promise<Done>
   /** Closes the database once all calls before are answered. */
   close(): Promise<void>
 }

@@ -5,9 +5,9 @@ import { StartupError } from '../../base/refusals.ts'
 import { inTime } from '../../runtime/clock.ts'
 import { type Failure, type Link, openLink } from '../../runtime/link.ts'
 import { isWrite } from '../methods.ts'
-import type { Asked } from '../operations.ts'
+import type { StoreOperation } from '../operations.ts'
 import { StoreError } from '../store.ts'
-import { Claims, createClaimMemory } from './claims.ts'
+import { CallClaims, createClaimMemory } from './claims.ts'
 import type { Done, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
 
 /** One life of a storage thread. */
@@ -16,7 +16,7 @@ export interface Thread {
    * @param seen gets the reply in the order of the commits, also when the call was given up before
    * @throws StoreError when the call failed, took too long, or the thread ended before it was answered
    */
-  call(asked: Asked, seen: (done: Done) => void): Promise<unknown>
+  call(asked: StoreOperation, seen: (done: Done) => void): Promise<unknown>
   /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
@@ -65,7 +65,7 @@ export async function startThread({ callMs, onLost, onFault, onRestored, ...opti
     throw error
   }
   return {
-    call: createCalls({ link, claims: new Claims(memory), callMs, onLost }),
+    call: createCalls({ link, claims: new CallClaims(memory), callMs, onLost }),
     async close() {
       const closed = link.call('close', []).then(() => worker.terminate())
       await inTime(closed, closeMs, () => 0).catch(() => {})
@@ -74,21 +74,21 @@ export async function startThread({ callMs, onLost, onFault, onRestored, ...opti
   }
 }
 
-interface CallParts extends Pick<ThreadOptions, 'callMs' | 'onLost'> {
+interface SqliteCallParts extends Pick<ThreadOptions, 'callMs' | 'onLost'> {
   readonly link: Pick<Link<StorageCalls>, 'call'>
-  readonly claims: Claims
+  readonly claims: CallClaims
 }
 
 /** Sends calls to the thread, each with a limit of time. */
-export function createCalls({ link, claims, callMs, onLost }: CallParts): Thread['call'] {
-  function giveUp(id: number, asked: Asked): never {
+export function createCalls({ link, claims, callMs, onLost }: SqliteCallParts): Thread['call'] {
+  function giveUp(id: number, asked: StoreOperation): never {
     const { table, method } = asked
     const isUndone = claims.giveUp(id)
     const outcome = isUndone ? 'it was not done' : 'whether it was done is unknown'
     throw new StoreError(`${table}.${method} took too long; ${outcome}`, { inDoubt: !isUndone && isWrite(asked) })
   }
 
-  async function run(id: number, asked: Asked, seen: (done: Done) => void): Promise<unknown> {
+  async function run(id: number, asked: StoreOperation, seen: (done: Done) => void): Promise<unknown> {
     try {
       const done = await link.call('run', [{ ...asked, id }])
       seen(done)

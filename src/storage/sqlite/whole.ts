@@ -52,7 +52,7 @@ function unstorable(connection: DatabaseSync): string | undefined {
 function fits({ name, type, pk }: Column): string {
   const quoted = `"${name}"`
   const safe = Number.MAX_SAFE_INTEGER
-  const integer = (most: number) => `typeof(${quoted}) = 'integer' and ${quoted} between -${most} and ${most}`
+  const integer = (max: number) => `typeof(${quoted}) = 'integer' and ${quoted} between -${max} and ${max}`
   const conditions: Readonly<Record<string, string>> = {
     text: `typeof(${quoted}) = 'text' and instr(cast(${quoted} as blob), x'00') = 0`,
     integer: integer(pk > 0 ? safe : 2 ** 31 - 1),

@@ -6,10 +6,10 @@ import { giveWay } from '../../runtime/priority.ts'
 import { watchFirstThread } from '../../runtime/watchdog.ts'
 import { isWrite } from '../methods.ts'
 import { StoreError } from '../store.ts'
-import { Claims } from './claims.ts'
+import { CallClaims } from './claims.ts'
 import { Committer, read } from './commit.ts'
 import { type Database, openDatabase } from './database.ts'
-import type { Call, Done, Reply, StorageCalls, StorageNews, WorkerOptions } from './protocol.ts'
+import type { Done, StorageCall, StorageCalls, StorageNews, StorageReply, WorkerOptions } from './protocol.ts'
 
 const port = parentPort
 if (port === null) throw new Error('cannot happen: worker.ts runs as a worker only')
@@ -38,14 +38,14 @@ const main = openLink<StorageCalls, StorageNews>(port, {
   close: async () => served?.close(),
 })
 
-interface Waiting {
-  readonly call: Call
+interface QueuedCall {
+  readonly call: StorageCall
   readonly resolve: (done: Done) => void
   readonly reject: (error: StoreError) => void
 }
 
 function serve(database: Database) {
-  const claims = new Claims(options.claims)
+  const claims = new CallClaims(options.claims)
   const committer = new Committer(database, {
     claims,
     files: database.files,
@@ -56,7 +56,7 @@ function serve(database: Database) {
     committer.look()
     database.mark()
   }, lookMs)
-  const waiting: Waiting[] = []
+  const waiting: QueuedCall[] = []
   let working: Promise<void> | undefined
 
   /** Gives way to the event loop before each round, so that all calls that have arrived share it. */
@@ -69,7 +69,7 @@ function serve(database: Database) {
       if (writes.length > 0) answer(writes, await committer.commit(writes.map(({ call }) => call)))
       while (reads.length > 0) {
         const together = reads.splice(0, readsTogether)
-        const replies: Reply[] = []
+        const replies: StorageReply[] = []
         for (const { call } of together) replies.push(await read(database.db, call, claims))
         answer(together, replies)
       }
@@ -78,7 +78,7 @@ function serve(database: Database) {
   }
 
   return {
-    run(call: Call): Promise<Done> {
+    run(call: StorageCall): Promise<Done> {
       return new Promise((resolve, reject) => {
         waiting.push({ call, resolve, reject })
         working ??= work()
@@ -92,7 +92,7 @@ function serve(database: Database) {
   }
 }
 
-function answer(asked: readonly Waiting[], replies: readonly Reply[]): void {
+function answer(asked: readonly QueuedCall[], replies: readonly StorageReply[]): void {
   for (const [index, { resolve, reject }] of asked.entries()) {
     const reply = replies[index] ?? { failure: 'no reply' }
     if ('failure' in reply) reject(new StoreError(reply.failure))

@@ -1,5 +1,5 @@
 import { keysOf as namesOf } from '../../base/records.ts'
-import type { AgentStanding } from '../agents.ts'
+import type { AgentTrust } from '../agents.ts'
 import type { Operations } from '../methods.ts'
 import type { AgentKeyRow, AgentRow, Db } from '../schema.ts'
 import { locked } from '../statement.ts'
@@ -56,7 +56,7 @@ export const agents: Operations<'agents'> = {
     if (endsAdmin(change) && (await isLastAdmin(unit.db, before))) return 'lastAdmin'
     const row = change.trustValue === undefined ? change : { ...change, standing: null }
     const after = { ...toRecord(await changeRow(unit.db, id, row).executeTakeFirstOrThrow(), []), keys: before.keys }
-    tell(unit, before, { after, change, entry })
+    publish(unit, before, { after, change, entry })
     return after
   },
 
@@ -73,7 +73,7 @@ export const agents: Operations<'agents'> = {
     if (row === undefined) return (await standing(unit.db, id)) === undefined ? 'notFound' : 'stale'
     const after = toRecord(row, await keysOf(unit.db, id))
     const change = isMoved ? { ...judged, status } : judged
-    tell(unit, { ...after, ...read }, { after, change, entry })
+    publish(unit, { ...after, ...read }, { after, change, entry })
     if (isMoved) {
       const { at, details } = entry
       unit.event({ type: 'quarantined', at, hitlId: null, data: { agentId: id, cause: details['cause'] } })
@@ -97,12 +97,12 @@ export const agents: Operations<'agents'> = {
     return 'removed'
   },
 
-  async addKey(unit, id, key, most, entry) {
+  async addKey(unit, id, key, max, entry) {
     const agent = await find(unit.db, id, true)
     if (agent === undefined) return 'notFound'
     if (agent.status === 'Revoked') return 'wrongState'
     if (agent.keys.some(({ id }) => id === key.id)) return 'exists'
-    if (agent.keys.length >= most) return 'full'
+    if (agent.keys.length >= max) return 'full'
     await unit.db
       .insertInto('agent_keys')
       .values({ ...key, agentId: id, lastUsedAt: null })
@@ -137,7 +137,7 @@ export const agents: Operations<'agents'> = {
   },
 }
 
-async function standing(db: Db, id: string): Promise<AgentStanding | undefined> {
+async function standing(db: Db, id: string): Promise<AgentTrust | undefined> {
   const columns = ['status', 'trustValue', 'trustAt', 'standing'] as const
   const row = await db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
   return row && { ...row }
@@ -160,7 +160,7 @@ interface Changed {
 }
 
 /** Records a change with what its fields were before, and tells the followers. */
-function tell(unit: Unit, before: AgentRecord, { after, change, entry }: Changed): void {
+function publish(unit: Unit, before: AgentRecord, { after, change, entry }: Changed): void {
   const { secretHash: _, standing: __, ...shown } = change
   const changed = namesOf(shown)
   const fields = (agent: AgentRecord) => Object.fromEntries(changed.map(field => [field, agent[field]]))

@@ -1,5 +1,5 @@
 /** Attempts to send an approved item: each is recorded by the one that holds the claim. */
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { locked, statement } from '../statement.ts'
 import type { OwnAttempts, ReplayState } from '../store.ts'
@@ -8,21 +8,23 @@ import { measure } from './bytes.ts'
 import { undecided } from './items.ts'
 import { dropSealed } from './verdicts.ts'
 
-type Table = Operations<'hitl'>
-
-interface Attempt {
+interface AttemptKey {
   readonly id: string
   readonly attempt: number
 }
 
-const releaseFirst = statement((db, { id, attempt, approvalsNeeded }: Attempt & { approvalsNeeded: number | null }) =>
-  held(db, id, attempt)
-    .set(eb => ({ ...undecided, approvalsNeeded: eb.fn.coalesce(eb.val(approvalsNeeded), eb.ref('approvalsNeeded')) }))
-    .where('replayBefore', 'is', null)
-    .returning(['agentId', 'approvalsNeeded']),
+const releaseFirst = statement(
+  (db, { id, attempt, approvalsNeeded }: AttemptKey & { approvalsNeeded: number | null }) =>
+    held(db, id, attempt)
+      .set(eb => ({
+        ...undecided,
+        approvalsNeeded: eb.fn.coalesce(eb.val(approvalsNeeded), eb.ref('approvalsNeeded')),
+      }))
+      .where('replayBefore', 'is', null)
+      .returning(['agentId', 'approvalsNeeded']),
 )
 
-const releaseAgain = statement((db, { id, attempt }: Attempt) =>
+const releaseAgain = statement((db, { id, attempt }: AttemptKey) =>
   held(db, id, attempt)
     .set(eb => ({ replay: eb.ref('replayBefore'), replayBefore: null, leaseUntil: null }))
     .where('replayBefore', 'is not', null)
@@ -30,7 +32,7 @@ const releaseAgain = statement((db, { id, attempt }: Attempt) =>
 )
 
 /** After a resend the item was Approved before the claim, and is again: the attempt before may have reached out. */
-export const release: Table['release'] = async (unit, id, attempt, entry, needed) => {
+export const release: HitlOperations['release'] = async (unit, id, attempt, entry, needed) => {
   const { db } = unit
   const [first] = (await releaseFirst(db, { id, attempt, approvalsNeeded: needed ?? null })).rows
   const [released] = first === undefined ? (await releaseAgain(db, { id, attempt })).rows : [first]
@@ -43,12 +45,12 @@ export const release: Table['release'] = async (unit, id, attempt, entry, needed
   return true
 }
 
-interface Outcome extends Attempt {
+interface AttemptOutcome extends AttemptKey {
   readonly replay: ReplayState
   readonly responseStatus: number | null
 }
 
-const settleItem = statement((db, { id, attempt, replay, responseStatus }: Outcome) =>
+const settleItem = statement((db, { id, attempt, replay, responseStatus }: AttemptOutcome) =>
   held(db, id, attempt)
     .set({ replay, replayBefore: null, leaseUntil: null, responseStatus: responseStatus })
     .returning('agentId'),
@@ -59,7 +61,7 @@ const keepAnswer = statement((db, { id, response }: { id: string; response: Uint
 )
 
 /** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
-export const settle: Table['settle'] = async (unit, id, attempt, outcome, entry) => {
+export const settle: HitlOperations['settle'] = async (unit, id, attempt, outcome, entry) => {
   const { db } = unit
   const { replay, responseStatus, sealedResponse } = outcome
   const [settled] = (await settleItem(db, { id, attempt, replay, responseStatus })).rows
@@ -87,7 +89,7 @@ function inFlight(db: Db) {
   return db.selectFrom('hitl').select(['id', 'agentId', 'attempt', 'digest']).where('replay', '=', 'inFlight')
 }
 
-export const lapse: Table['lapse'] = async (unit, now, own, limit) => {
+export const lapse: HitlOperations['lapse'] = async (unit, now, own, limit) => {
   const { db } = unit
   const due = await locked(db, lapsed(db, now, own).limit(limit), true).execute()
   for (const id of own.over) due.push(...(await selectOwn(db, { id, owner: own.owner })).rows)

@@ -4,8 +4,8 @@ import { faultOf, hashOfStored, link } from '../chain.ts'
 import type { Operations } from '../methods.ts'
 import type { AuditRow, Db } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
-import type { AuditEntry, AuditFilter, AuditRecord, Link, Page } from '../store.ts'
-import { endOf, filledUp, lookEnd, lookLimit, mostLookedAt, within } from './looks.ts'
+import type { AuditEntry, AuditFilter, AuditRecord, ChainLink, Page } from '../store.ts'
+import { endOf, filledUp, lookEnd, lookLimit, maxLookedAt, within } from './looks.ts'
 
 const selectLast = statement(db =>
   // The number as a parameter would make SQLite compile the statement each time.
@@ -29,7 +29,7 @@ const insert = statement((db, row: AuditRow) => db.insertInto('audit').values(co
 /** Adds `entries` in their order, in the transaction that `db` is in. */
 export async function append(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   const { rows } = await selectLast(db, {})
-  let last: Link | undefined = rows[0]
+  let last: ChainLink | undefined = rows[0]
   for (const entry of entries) {
     const row = link(entry, last)
     await insert(db, row)
@@ -102,15 +102,15 @@ const selectFrom = statement((db, { from, limit }: { from: number; limit: number
 )
 
 /** Why the record of a link that was verified is not there as it was; undefined when it is. */
-function changedSince(row: AuditRow | undefined, { seq, hash }: Link): string | undefined {
+function changedSince(row: AuditRow | undefined, { seq, hash }: ChainLink): string | undefined {
   if (row?.seq !== seq) return `record ${seq} was verified before, and is missing`
   return row.hash === hash ? undefined : `record ${seq} was verified before, and is another one`
 }
 
-type Place = Pick<AuditRow, 'at' | 'seq'>
+type AuditCursor = Pick<AuditRow, 'at' | 'seq'>
 
 /** Where a page that goes on before a record begins; null when nothing is before it. */
-async function placeOf(db: Db, seq: number): Promise<Place | null> {
+async function placeOf(db: Db, seq: number): Promise<AuditCursor | null> {
   const nearest = db.selectFrom('audit').select('at').where('seq', '<=', seq).orderBy('seq', 'desc').limit(1)
   const row = await nearest.executeTakeFirst()
   return row === undefined ? null : { at: row.at, seq }
@@ -118,7 +118,7 @@ async function placeOf(db: Db, seq: number): Promise<Place | null> {
 
 interface Sought extends AuditFilter {
   /** Only records before this one. */
-  readonly start: Place | undefined
+  readonly start: AuditCursor | undefined
 }
 
 /** A page of the newest records that one index finds, and how many of them match. */
@@ -130,10 +130,10 @@ async function look(db: Db, { page, pageSize }: Page, filter: Sought): Promise<A
   for (const name of rest) matching = matching.where(columnOf(name), '=', filter[name]!)
   const all = matching.select(eb => eb.fn.countAll<number>().as('total'))
   const isFull = end !== undefined && rest.length === 0
-  const totalCount = isFull ? mostLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
+  const totalCount = isFull ? maxLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
   const inOrder = matching.select(['at', 'seq']).orderBy('at', 'desc').orderBy('seq', 'desc')
   const offset = (page - 1) * pageSize
-  const size = Math.min(pageSize, mostLookedAt - offset)
+  const size = Math.min(pageSize, maxLookedAt - offset)
   if (size <= 0) return { items: [], totalCount, next: end?.seq ?? null }
   const some = rest.length === 0 ? found.limit(size).offset(offset) : inOrder.limit(size).offset(offset)
   const items = await readAll(db, await some.execute(), size)
@@ -141,22 +141,22 @@ async function look(db: Db, { page, pageSize }: Page, filter: Sought): Promise<A
 }
 
 /** A column of the record that was looked at. */
-const columnOf = (name: Main) =>
+const columnOf = (name: AuditIndex) =>
   sql<string>`(select ${sql.ref(name)} from audit as record where record.seq = looked.seq)`
 
 /** The records at these places, in their order. */
-async function readAll(db: Db, places: readonly Place[], size: number): Promise<readonly AuditRecord[]> {
-  if (places.length === 0) return []
-  const seqs = places.map(({ seq }) => seq)
+async function readAll(db: Db, cursors: readonly AuditCursor[], size: number): Promise<readonly AuditRecord[]> {
+  if (cursors.length === 0) return []
+  const seqs = cursors.map(({ seq }) => seq)
   const rows = await db.selectFrom('audit').select(auditColumns).where('seq', 'in', filledUp(seqs, size)).execute()
   const records = new Map(rows.map(row => [row.seq, toRecord(row)]))
   return seqs.flatMap(seq => records.get(seq) ?? [])
 }
 
-type Main = 'subject' | 'actor' | 'action'
+type AuditIndex = 'subject' | 'actor' | 'action'
 
 /** In the order of an index. Clocks may differ: `seq` alone is no order by time. */
-function newest(db: Db, main: Main | undefined, { from, to, start, ...values }: Sought) {
+function newest(db: Db, main: AuditIndex | undefined, { from, to, start, ...values }: Sought) {
   const prefix = main === undefined ? [] : [values[main]!]
   const columns = [...(main === undefined ? [] : [main]), 'at', 'seq'] as const
   const lowest = from === undefined ? [] : [from]

@@ -3,7 +3,7 @@
  * the item is withdrawn. The calls of a gateway that ended without a word stay: their item waits until it is decided or
  * expires.
  */
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { HitlBrief, HitlCall, HitlRecord } from '../store.ts'
@@ -11,10 +11,8 @@ import type { Unit } from '../unit.ts'
 import { findToChange } from './items.ts'
 import { withdraw } from './verdicts.ts'
 
-type Table = Operations<'hitl'>
-
 /** More than that are not counted: their item then waits in any case. */
-const mostCalls = 200
+const maxCalls = 200
 
 const selectCalls = statement((db, { id }: { id: string }) =>
   db.selectFrom('hitl').select('calls').where('id', '=', id),
@@ -48,14 +46,19 @@ export async function join(
   if (before === undefined) return item
   const calls = [...new Set([...before, ...entriesOf(unit.gateway, call)])]
   // Whoever has used the key before may know the id.
-  const isKept = call.kind === 'polls' || item.idempotencyKey !== null || calls.length > mostCalls
+  const isKept = call.kind === 'polls' || item.idempotencyKey !== null || calls.length > maxCalls
   if (isKept || calls.length > before.length) {
     unit.send(setCalls(unit.db, { id, calls: isKept ? null : JSON.stringify(calls) }))
   }
   return item
 }
 
-export const leave: Table['leave'] = async (unit, id, { agentId, cancelKey, isLast, isAnswered, now }, entry) => {
+export const leave: HitlOperations['leave'] = async (
+  unit,
+  id,
+  { agentId, cancelKey, isLast, isAnswered, now },
+  entry,
+) => {
   const item = await findToChange(unit.db, id, now)
   if (item?.agentId !== agentId) return 'notFound'
   const before = await readCalls(unit.db, id)
@@ -68,7 +71,7 @@ export const leave: Table['leave'] = async (unit, id, { agentId, cancelKey, isLa
   return 'held'
 }
 
-export const waitedFor: Table['waitedFor'] = async (db, agentId, cancelKey, now) => {
+export const waitedFor: HitlOperations['waitedFor'] = async (db, agentId, cancelKey, now) => {
   const row = await db
     .selectFrom('hitl')
     .select('id')

@@ -1,16 +1,11 @@
 import type { Operations } from '../methods.ts'
 
 export const codes: Operations<'codes'> = {
-  async keep(unit, code, { now, most }, entry) {
+  async keep(unit, code, { now, max }, entry) {
     const { db } = unit
     await unit.alone('console_codes')
     await db.insertInto('console_codes').values(code).execute()
-    const newest = db
-      .selectFrom('console_codes')
-      .select('hash')
-      .orderBy('expiresAt', 'desc')
-      .orderBy('hash')
-      .limit(most)
+    const newest = db.selectFrom('console_codes').select('hash').orderBy('expiresAt', 'desc').orderBy('hash').limit(max)
     await db
       .deleteFrom('console_codes')
       .where(of => of.or([of('expiresAt', '<=', now), of('hash', 'not in', newest)]))

@@ -38,15 +38,15 @@ export const deliveries: Operations<'deliveries'> = {
     await db.deleteFrom('hooks').where('owner', '=', owner).execute()
   },
 
-  async prune(unit, before, most) {
+  async prune(unit, before, max) {
     const { db } = unit
     if (!(await unit.tryAlone('prune'))) return []
-    const old = await drop(db, sql`select id from deliveries where at < ${before} order by at limit ${mostAtOnce}`)
+    const old = await drop(db, sql`select id from deliveries where at < ${before} order by at limit ${maxAtOnce}`)
     const dropped = old.map(some => ({ ...some, isOld: true }))
     // Looked for afterwards: what was dropped already is not too much.
-    const { rows } = await crowdedHooks({ most }).execute(db)
+    const { rows } = await crowdedHooks({ max }).execute(db)
     for (const { hook } of rows) {
-      for (const some of await drop(db, tooMany(hook, most))) dropped.push({ ...some, isOld: false })
+      for (const some of await drop(db, tooMany(hook, max))) dropped.push({ ...some, isOld: false })
     }
     return dropped
   },
@@ -56,7 +56,7 @@ export const deliveries: Operations<'deliveries'> = {
  * The hooks for which more than `most` messages wait. Of each only the first and the last are read as long as their numbers
  * leave no room for so many, else `most` of them.
  */
-export const crowdedHooks = ({ most }: { readonly most: number }) => sql<{ readonly hook: string }>`
+export const crowdedHooks = ({ max }: { readonly max: number }) => sql<{ readonly hook: string }>`
   with recursive found (hook) as (
     select min(hook) from deliveries
     union all
@@ -64,20 +64,20 @@ export const crowdedHooks = ({ most }: { readonly most: number }) => sql<{ reado
   )
   select hook from found where hook is not null
     and (select max(id) from deliveries where hook = found.hook)
-      - (select min(id) from deliveries where hook = found.hook) >= ${most}
-    and exists (select id from deliveries where hook = found.hook order by id limit 1 offset ${most})`
+      - (select min(id) from deliveries where hook = found.hook) >= ${max}
+    and exists (select id from deliveries where hook = found.hook order by id limit 1 offset ${max})`
 
 /** Removed at a time. */
-const mostAtOnce = sql.lit(1_000)
+const maxAtOnce = sql.lit(1_000)
 
 /**
  * Those beyond `most` of a hook. The newest of each agent stay first, then the second newest of each, and so on: who has more
  * than the others loses its oldest.
  */
-const tooMany = (hook: string, most: number) => sql`
+const tooMany = (hook: string, max: number) => sql`
   select id from (
     select id, row_number() over (partition by "agentId" order by id desc) as nth from deliveries where hook = ${hook}
-  ) as numbered order by nth, id desc limit ${mostAtOnce} offset ${most}`
+  ) as numbered order by nth, id desc limit ${maxAtOnce} offset ${max}`
 
 async function drop(db: Db, chosen: RawBuilder<unknown>): Promise<readonly Omit<Dropped, 'isOld'>[]> {
   const gone = await db

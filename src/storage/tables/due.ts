@@ -9,7 +9,7 @@ import type { Deadlines, Due } from '../store.ts'
 import { crowdedHooks } from './deliveries.ts'
 import { usedUp } from './grants.ts'
 
-const selectFirst = statement((db, { most }: Pick<Deadlines, 'most'>) =>
+const selectFirst = statement((db, { max }: Pick<Deadlines, 'max'>) =>
   db.selectNoFrom(({ selectFrom }) => [
     selectFrom('hitl').select('leaseUntil').where('replay', '=', 'inFlight').orderBy('leaseUntil').limit(1).as('lease'),
     selectFrom('hitl').select('expiresAt').where('status', '=', 'Pending').orderBy('expiresAt').limit(1).as('expiry'),
@@ -24,12 +24,12 @@ const selectFirst = statement((db, { most }: Pick<Deadlines, 'most'>) =>
     usedUp(db).limit(1).as('used'),
     selectFrom('granted_keys').select('expiresAt').orderBy('expiresAt').limit(1).as('key'),
     selectFrom('deliveries').select('at').orderBy('at').limit(1).as('delivery'),
-    sql<boolean>`exists (${crowdedHooks({ most })})`.as('many'),
+    sql<boolean>`exists (${crowdedHooks({ max })})`.as('many'),
   ]),
 )
 
-export async function due(db: Db, { now, decided, delivered, most }: Deadlines): Promise<Due> {
-  const [first] = (await selectFirst(db, { most })).rows
+export async function due(db: Db, { now, decided, delivered, max }: Deadlines): Promise<Due> {
+  const [first] = (await selectFirst(db, { max })).rows
   const isOver = (time: number | null | undefined, end = now) => time != null && time <= end
   return {
     lapse: isOver(first?.lease),

@@ -2,7 +2,7 @@
  * Pending items whose time is over. Nothing can bring them back: what they would have sent and what reviewers saw of it
  * is deleted, the key is free. Their lines stay in the history until they are pruned.
  */
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { HitlRow } from '../schema.ts'
 import { changed, locked, statement } from '../statement.ts'
 import type { AuditEntry } from '../store.ts'
@@ -36,7 +36,7 @@ const endItem = statement((db, { id }: { id: string }) =>
 const dropShown = statement((db, { id }: { id: string }) => db.deleteFrom('hitl_shown').where('id', '=', id))
 const dropSealed = statement((db, { id }: { id: string }) => db.deleteFrom('hitl_sealed').where('id', '=', id))
 
-export const expire: Operations<'hitl'>['expire'] = async (unit, now, limit) => {
+export const expire: HitlOperations['expire'] = async (unit, now, limit) => {
   if (!(await unit.tryAlone('expire'))) return []
   const { rows } = await selectExpired(unit.db, { now, limit })
   await expireAll(unit, rows, now)

@@ -77,9 +77,9 @@ export const grants: Operations<'grants'> = {
     const { db } = unit
     if (!(await unit.tryAlone('prune'))) return 0
     // A limit that is not known when the plan is made may be all rows.
-    const most = sql.lit(limit)
-    const expired = db.selectFrom('grants').select('id').where('expiresAt', '<=', now).orderBy('expiresAt').limit(most)
-    const pruned = (await removeGrants(db, expired)) || (await removeGrants(db, usedUp(db).limit(most)))
+    const max = sql.lit(limit)
+    const expired = db.selectFrom('grants').select('id').where('expiresAt', '<=', now).orderBy('expiresAt').limit(max)
+    const pruned = (await removeGrants(db, expired)) || (await removeGrants(db, usedUp(db).limit(max)))
     return Math.max(pruned, await pruneKeys(db, now, limit))
   },
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
-import type { HitlPast, HitlPastFilter, PastPlace } from '../store.ts'
-import { endOf, filledUp, lookEnd, lookLimit, mostLookedAt, within } from './looks.ts'
+import type { HitlPast, HitlPastFilter, PastCursor } from '../store.ts'
+import { endOf, filledUp, lookEnd, lookLimit, maxLookedAt, within } from './looks.ts'
 
 const columns = [
   'id',
@@ -22,7 +22,7 @@ const columns = [
 ] as const
 
 /** Requests that no longer wait, latest first. */
-export const history: Operations<'hitl'>['history'] = async (db, { page, pageSize, before }, filter = {}) => {
+export const history: HitlOperations['history'] = async (db, { page, pageSize, before }, filter = {}) => {
   const { main, rest } = divide(filter)
   const found = latest(db, main, before)
   const end = endOf(await found.limit(lookEnd.limit).offset(lookEnd.offset).execute())
@@ -30,10 +30,10 @@ export const history: Operations<'hitl'>['history'] = async (db, { page, pageSiz
   for (const [column, values] of rest) matching = matching.where(columnOf(column), 'in', values)
   const all = matching.select(eb => eb.fn.countAll<number>().as('total'))
   const isFull = end !== undefined && rest.length === 0
-  const totalCount = isFull ? mostLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
+  const totalCount = isFull ? maxLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
   const inOrder = matching.select(['decidedAt', 'id']).orderBy('decidedAt', 'desc').orderBy('id', 'desc')
   const offset = (page - 1) * pageSize
-  const size = Math.min(pageSize, mostLookedAt - offset)
+  const size = Math.min(pageSize, maxLookedAt - offset)
   if (size <= 0) return { items: [], totalCount, next: end ?? null }
   const some = rest.length === 0 ? found.limit(size).offset(offset) : inOrder.limit(size).offset(offset)
   const items = await readAll(db, await some.execute(), size)
@@ -45,22 +45,22 @@ const columnOf = (column: Rest[0]) =>
   sql<string>`(select ${sql.ref(column)} from hitl as request where request.id = looked.id)`
 
 /** The requests at these places, in their order. */
-async function readAll(db: Db, places: readonly PastPlace[], size: number): Promise<readonly HitlPast[]> {
-  if (places.length === 0) return []
-  const ids = places.map(({ id }) => id)
+async function readAll(db: Db, cursors: readonly PastCursor[], size: number): Promise<readonly HitlPast[]> {
+  if (cursors.length === 0) return []
+  const ids = cursors.map(({ id }) => id)
   const rows = await db.selectFrom('hitl').select(columns).where('id', 'in', filledUp(ids, size)).execute()
   const requests = new Map(rows.map(row => [row.id, { ...row, approvedBy: JSON.parse(row.approvedBy) }]))
   return ids.flatMap(id => requests.get(id) ?? [])
 }
 
 /** A filter that has an index. */
-interface Main {
+interface HistoryIndex {
   readonly column: 'agentId' | 'replay' | 'status'
   readonly value: string
 }
 
 /** In the order of an index. `decidedAt` is null for what waits. */
-function latest(db: Db, main: Main | undefined, before: PastPlace | undefined) {
+function latest(db: Db, main: HistoryIndex | undefined, before: PastCursor | undefined) {
   const prefix = main === undefined ? [] : [main.value]
   const columns = [...(main === undefined ? [] : [main.column]), 'decidedAt', 'id'] as const
   const below = before === undefined ? prefix : [...prefix, before.decidedAt, before.id]
@@ -88,7 +88,7 @@ function divide(filter: HitlPastFilter) {
   return { main, rest }
 }
 
-function mainOf({ agentId, replay, statuses }: HitlPastFilter): Main | undefined {
+function mainOf({ agentId, replay, statuses }: HitlPastFilter): HistoryIndex | undefined {
   if (agentId !== undefined) return { column: 'agentId', value: agentId }
   if (replay === 'failed' || replay === 'unknown') return { column: 'replay', value: replay }
   const [status, ...more] = statuses ?? []

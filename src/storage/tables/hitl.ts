@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
@@ -13,7 +13,7 @@ import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from '
 import { isGrantedKey, keyHolder } from './keys.ts'
 import { countPending, oldestPending, pending } from './pending.ts'
 import { claim, deny, extend, withdraw } from './verdicts.ts'
-import { takeRoom, waitingOf } from './waiting.ts'
+import { takeSpace, waitingOf } from './waiting.ts'
 
 const insertItem = statement((db, row: HitlRow) => db.insertInto('hitl').values(columns(row, rowColumns)))
 
@@ -52,7 +52,7 @@ const closeToJoins = statement((db, { id }: { id: string }) =>
     .where('id', '=', id),
 )
 
-export const hitl: Operations<'hitl'> = {
+export const hitl: HitlOperations = {
   async insert(unit, record, request, limits, entry) {
     const { db } = unit
     const { id, agentId, idempotencyKey: key, repeatDigest, createdAt } = record
@@ -73,7 +73,7 @@ export const hitl: Operations<'hitl'> = {
     if (same !== undefined) unit.mayFail()
     const shown = { id, headers: JSON.stringify(record.headers), body: record.body, places: record.places }
     const bytes = bytesOf(record, shown, request)
-    const full = await takeRoom(unit, { agentId, now: createdAt, bytes }, limits, waiting)
+    const full = await takeSpace(unit, { agentId, now: createdAt, bytes }, limits, waiting)
     if (full !== undefined) return full
     if (same !== undefined) await expireAll(unit, [same], createdAt)
     unit.send(insertItem(db, toRow(record, { calls: firstCalls(unit.gateway, record.call), bytes })))

@@ -9,13 +9,13 @@
 import { type RawBuilder, sql } from 'kysely'
 
 /** Rows that one page looks at. */
-export const mostLookedAt = 5_000
+export const maxLookedAt = 5_000
 
 /** The same where a plan is made: a limit that is not known then may be all rows. */
-export const lookLimit = sql.lit(mostLookedAt)
+export const lookLimit = sql.lit(maxLookedAt)
 
 /** Rows where a look ends: two when there are more. */
-export const lookEnd = { limit: 2, offset: mostLookedAt - 1 }
+export const lookEnd = { limit: 2, offset: maxLookedAt - 1 }
 
 /** `keys`, filled up to `count`: lists of one length are one statement. */
 export function filledUp<K>(keys: readonly K[], count: number): readonly K[] {
@@ -25,17 +25,17 @@ export function filledUp<K>(keys: readonly K[], count: number): readonly K[] {
 /** The last row of a look that does not look at all of them. */
 export const endOf = <T>(rows: readonly T[]): T | undefined => (rows.length === lookEnd.limit ? rows[0] : undefined)
 
-type Values = readonly (string | number)[]
+type SqlValues = readonly (string | number)[]
 
 /** A stretch of an index, by values of its first columns. */
 export interface Stretch {
   readonly columns: readonly string[]
   /** Included. Empty: without a bound. */
-  readonly lowest: Values
+  readonly lowest: SqlValues
   /** Not included unless it is `prefix`. */
-  readonly below: Values
+  readonly below: SqlValues
   /** What all rows have in the first columns. */
-  readonly prefix: Values
+  readonly prefix: SqlValues
 }
 
 /** Whether a row is in the stretch: one bound at each end, since an engine may use only one. */
@@ -44,7 +44,7 @@ export function within({ columns, lowest, below, prefix }: Stretch): readonly Ra
   return [compare(columns, '>=', lowest), compare(columns, isWhole ? '<=' : '<', below)].flat()
 }
 
-function compare(columns: readonly string[], operator: string, values: Values): readonly RawBuilder<boolean>[] {
+function compare(columns: readonly string[], operator: string, values: SqlValues): readonly RawBuilder<boolean>[] {
   if (values.length === 0) return []
   const names = sql.join(columns.slice(0, values.length).map(column => sql.ref(column)))
   return [sql<boolean>`(${names}) ${sql.raw(operator)} (${sql.join(values)})`]

@@ -1,11 +1,9 @@
 /** The requests that wait. Those that have expired and are not swept yet are few: no index is asked to leave them out. */
 import { sql } from 'kysely'
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { waitingOf } from './waiting.ts'
-
-type Table = Operations<'hitl'>
 
 /** An expression: by the index on `expiresAt` all that wait would be read, and sorted, for each page. */
 const isUnexpired = (now: number) => sql<boolean>`"expiresAt" + 0 > ${now}`
@@ -23,7 +21,7 @@ const countExpired = statement((db, { now }: { now: number }) =>
     .where('expiresAt', '<=', now),
 )
 
-export const pending: Table['pending'] = async (db, now, filter = {}) => {
+export const pending: HitlOperations['pending'] = async (db, now, filter = {}) => {
   const { agentId, host, rule, after, limit } = filter
   let query = inOrder(db, now).select([
     ...(['id', 'agentId', 'createdAt', 'expiresAt', 'approvedBy', 'approvalsNeeded', 'summary'] as const),
@@ -39,12 +37,12 @@ export const pending: Table['pending'] = async (db, now, filter = {}) => {
   return rows.map(row => ({ ...row, approvedBy: JSON.parse(row.approvedBy) }))
 }
 
-export const oldestPending: Table['oldestPending'] = async (db, now) => {
+export const oldestPending: HitlOperations['oldestPending'] = async (db, now) => {
   const { rows } = await selectOldest(db, { now })
   return rows[0]?.createdAt
 }
 
-export const countPending: Table['countPending'] = async (db, now) => {
+export const countPending: HitlOperations['countPending'] = async (db, now) => {
   const [{ all }, { rows }] = await Promise.all([waitingOf(db, ''), countExpired(db, { now })])
   // PostgreSQL counts in 64 bits, which its driver passes on as text.
   return all.waiting - Number(rows[0]?.count ?? 0)

@@ -33,7 +33,7 @@ export const tools: Operations<'tools'> = {
 async function beyond(
   db: Db,
   { agentId, server: kept }: Pick<SeenTools, 'agentId' | 'server'>,
-  { mostServers, mostBytes }: ToolLimits,
+  { maxServers, maxBytes }: ToolLimits,
 ): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('seen_tools')
@@ -42,11 +42,11 @@ async function beyond(
     .orderBy('at', 'desc')
     .orderBy('server')
     .execute()
-  let left = mostBytes - (rows.find(({ server }) => server === kept)?.bytes ?? 0)
+  let left = maxBytes - (rows.find(({ server }) => server === kept)?.bytes ?? 0)
   const forgotten = rows.filter(({ server, bytes }, n) => {
     if (server === kept) return false
     left -= bytes
-    return n >= mostServers || left < 0
+    return n >= maxServers || left < 0
   })
   return forgotten.map(({ server }) => server)
 }

@@ -1,7 +1,7 @@
 /**
  * Changes of an item after it was suspended. Each is one conditional update: of several callers at once, one succeeds.
  */
-import type { Operations } from '../methods.ts'
+import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { AuditEntry, HitlBrief, HitlTable, ReplayState } from '../store.ts'
@@ -10,17 +10,16 @@ import { withFacts } from './audit.ts'
 import { measure } from './bytes.ts'
 import { find, findLive, findToChange, itemColumns, toBrief } from './items.ts'
 
-type Table = Operations<'hitl'>
 type Claim = Parameters<HitlTable['claim']>[1]
 
-export const claim: Table['claim'] = async (unit, id, claim, entry) => {
+export const claim: HitlOperations['claim'] = async (unit, id, claim, entry) => {
   const item = await findToChange(unit.db, id, claim.now)
   if (item === undefined) return 'notFound'
   const again = claim.resend && item.status === 'Approved'
   return again ? claimAgain(unit, item, claim, entry) : approve(unit, item, claim, entry)
 }
 
-interface Approval {
+interface StoredApproval {
   readonly id: string
   readonly now: number
   /** JSON arrays: the reviewers who approved, now and before. */
@@ -29,7 +28,7 @@ interface Approval {
 }
 
 /** Fails when another reviewer has decided or approved in between. */
-const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
+const asItWas = (db: Db, { id, now, approvedBefore }: StoredApproval) =>
   db
     .updateTable('hitl')
     .where('id', '=', id)
@@ -37,11 +36,11 @@ const asItWas = (db: Db, { id, now, approvedBefore }: Approval) =>
     .where('expiresAt', '>', now)
     .where('approvedBy', '=', approvedBefore)
 
-const countApproval = statement((db, values: Approval) =>
+const countApproval = statement((db, values: StoredApproval) =>
   asItWas(db, values).set({ approvedBy: values.approvedBy }).returning(itemColumns),
 )
 
-interface LastApproval extends Approval {
+interface LastApproval extends StoredApproval {
   /** Unknown when it came back from a backup, else null. */
   readonly before: ReplayState | null
   readonly attempt: number
@@ -138,7 +137,7 @@ async function claimAgain(unit: Unit, item: HitlBrief, claim: Claim, entry: Audi
   return { claimed: after }
 }
 
-interface Closing {
+interface ClosingVerdict {
   readonly id: string
   readonly status: 'Denied' | 'Withdrawn'
   readonly by: string
@@ -147,7 +146,7 @@ interface Closing {
 }
 
 /** Closes a pending item for good. */
-const closeItem = statement((db, { id, status, by, now, comment }: Closing) =>
+const closeItem = statement((db, { id, status, by, now, comment }: ClosingVerdict) =>
   db
     .updateTable('hitl')
     .set({ status, decidedBy: by, decidedAt: now, comment })
@@ -162,7 +161,7 @@ export const dropSealed = statement((db, { id }: { id: string }) =>
 )
 
 /** Undefined when somebody else was first. */
-async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<HitlBrief | undefined> {
+async function close(unit: Unit, closing: ClosingVerdict, entry: AuditEntry): Promise<HitlBrief | undefined> {
   const { db } = unit
   const { id } = closing
   const [item] = (await closeItem(db, closing)).rows.map(toBrief)
@@ -173,7 +172,7 @@ async function close(unit: Unit, closing: Closing, entry: AuditEntry): Promise<H
   return item
 }
 
-export const deny: Table['deny'] = async (unit, id, { reviewer, now, comment }, entry) => {
+export const deny: HitlOperations['deny'] = async (unit, id, { reviewer, now, comment }, entry) => {
   const denied = await close(unit, { id, status: 'Denied', by: reviewer, now, comment }, entry)
   if (denied !== undefined) {
     unit.send(measure(unit.db, { id }))
@@ -195,7 +194,7 @@ const giveTime = statement((db, { id, now, expiresAt }: { id: string; now: numbe
     .returning(itemColumns),
 )
 
-export const extend: Table['extend'] = async (unit, id, time, entry) => {
+export const extend: HitlOperations['extend'] = async (unit, id, time, entry) => {
   const { db } = unit
   const before = await findToChange(db, id, time.now)
   if (before === undefined) return 'notFound'
@@ -219,7 +218,7 @@ const emptyShown = statement((db, { id }: { id: string }) =>
   db.updateTable('hitl_shown').set({ headers: '{}', body: '', places: '[]' }).where('id', '=', id),
 )
 
-export const withdraw: Table['withdraw'] = async (unit, id, { agentId, now }, entry) => {
+export const withdraw: HitlOperations['withdraw'] = async (unit, id, { agentId, now }, entry) => {
   const before = await findToChange(unit.db, id, now)
   if (before?.agentId !== agentId) return 'notFound'
   const withdrawn = await close(unit, { id, status: 'Withdrawn', by: agentId, now, comment: null }, entry)

@@ -6,16 +6,16 @@ import { sql } from 'kysely'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Full, HitlLimits } from '../store.ts'
-import { sumOf, type Tally, type Unit } from '../unit.ts'
+import { type HeldTotals, sumOf, type Unit } from '../unit.ts'
 
 /** The id under which the count of all agents stands. */
 const all = ''
 
-interface Change extends Tally {
+interface HeldTotalsChange extends HeldTotals {
   readonly agentId: string
 }
 
-const addToWaiting = statement((db, { agentId, waiting }: Omit<Change, 'bytes'>) =>
+const addToWaiting = statement((db, { agentId, waiting }: Omit<HeldTotalsChange, 'bytes'>) =>
   db
     .insertInto('hitl_waiting')
     .values([
@@ -27,7 +27,7 @@ const addToWaiting = statement((db, { agentId, waiting }: Omit<Change, 'bytes'>)
     ),
 )
 
-const addToBytes = statement((db, { agentId, bytes }: Omit<Change, 'waiting'>) =>
+const addToBytes = statement((db, { agentId, bytes }: Omit<HeldTotalsChange, 'waiting'>) =>
   db
     .insertInto('hitl_bytes')
     .values([
@@ -58,27 +58,27 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
 )
 
 /** Call it in the transaction that makes an item pending or makes it something else. */
-export async function countWaiting(db: Db, counts: ReadonlyMap<string, Tally>): Promise<void> {
+export async function countWaiting(db: Db, counts: ReadonlyMap<string, HeldTotals>): Promise<void> {
   for (const [agentId, { waiting, bytes }] of counts) {
     await addToWaiting(db, { agentId, waiting })
     if (bytes !== 0) await addToBytes(db, { agentId, bytes })
   }
 }
 
-export interface Waiting {
-  readonly all: Tally
-  readonly ofAgent: Tally
+export interface HeldShare {
+  readonly all: HeldTotals
+  readonly ofAgent: HeldTotals
 }
 
 /** What is in the queue, as far as is committed; what expired and is not swept yet among it. */
-export async function waitingOf(db: Db, agentId: string): Promise<Waiting> {
+export async function waitingOf(db: Db, agentId: string): Promise<HeldShare> {
   const { rows } = await selectCounts(db, { agentId })
   const of = (id: string) => rows.find(row => row.agentId === id) ?? { waiting: 0, bytes: 0 }
   return { all: of(all), ofAgent: of(agentId) }
 }
 
 /** The new item that asks for room. */
-interface Asked {
+interface RequestedSpace {
   readonly agentId: string
   readonly bytes: number
   readonly now: number
@@ -88,11 +88,11 @@ interface Asked {
  * Counts the item as waiting, or returns which limit leaves no room for it. What expired does not count as waiting, swept or
  * not; its bytes count until it is swept.
  */
-export async function takeRoom(
+export async function takeSpace(
   unit: Unit,
-  asked: Asked,
+  asked: RequestedSpace,
   limits: HitlLimits,
-  before: Waiting,
+  before: HeldShare,
 ): Promise<Full | undefined> {
   const { agentId, bytes, now } = asked
   const seemsFull = fullLimit(unit, asked, limits, before) !== undefined
@@ -102,8 +102,8 @@ export async function takeRoom(
   if (full !== undefined) return full
   if (isTight(unit, asked, limits, waiting)) unit.mayFail()
   unit.count(agentId, { waiting: 1, bytes })
-  const { joinsSince: _, ...room } = limits
-  unit.room({ ...room, agentId, now })
+  const { joinsSince: _, ...bounds } = limits
+  unit.requireSpace({ ...bounds, agentId, now })
   return undefined
 }
 
@@ -111,14 +111,19 @@ export async function takeRoom(
 const atOnce = 8
 
 /** Whether others may take the last room meanwhile. */
-function isTight(unit: Unit, { agentId, bytes }: Asked, limits: HitlLimits, { all, ofAgent }: Waiting): boolean {
+function isTight(
+  unit: Unit,
+  { agentId, bytes }: RequestedSpace,
+  limits: HitlLimits,
+  { all, ofAgent }: HeldShare,
+): boolean {
   const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
   const left = Math.min(limits.maxPending - here.waiting, limits.maxPendingOfAgent - own.waiting)
   const leftBytes = Math.min(limits.maxBytes - here.bytes, limits.maxBytesOfAgent - own.bytes)
   return left <= atOnce || leftBytes <= atOnce * bytes
 }
 
-async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAgent }: Waiting): Promise<Waiting> {
+async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAgent }: HeldShare): Promise<HeldShare> {
   const [expired] = (await countExpired(db, { agentId, now })).rows
   return {
     all: { ...all, waiting: all.waiting - Number(expired?.all ?? 0) },
@@ -128,9 +133,9 @@ async function withoutExpired(db: Db, agentId: string, now: number, { all, ofAge
 
 function fullLimit(
   unit: Unit,
-  { agentId, bytes }: Asked,
+  { agentId, bytes }: RequestedSpace,
   limits: HitlLimits,
-  { all, ofAgent }: Waiting,
+  { all, ofAgent }: HeldShare,
 ): Full | undefined {
   const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
   if (here.waiting >= limits.maxPending) return 'queueFull'

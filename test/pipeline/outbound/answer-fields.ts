@@ -5,7 +5,7 @@ import { parseTarget, type Target } from '../../../src/base/target.ts'
 import { byPath, byUrl } from '../../../src/http/addressing.ts'
 import { fieldName } from '../../../src/http/names.ts'
 import { createVirtualHosts, type PublicNames } from '../../../src/http/virtual-hosts.ts'
-import type { Answered, Links } from '../../../src/pipeline/links.ts'
+import type { LinkedAnswer, Links } from '../../../src/pipeline/links.ts'
 import { answerFields } from '../../../src/pipeline/outbound/answer-fields.ts'
 import { runs } from '../../fixtures/runs.ts'
 
@@ -20,7 +20,7 @@ const rewriting: Links = {
   cookies: 'Scope',
   publicUrl: undefined,
 }
-const target: Answered = {
+const target: LinkedAnswer = {
   target: targetOf('https://api.example.com/v1/items/7?x=1'),
   addressing: byUrl.plain,
   fields: { host: 'gateway.test', names: [] },
@@ -83,7 +83,7 @@ const virtualHosts = [
   { Host: 'api.gateway.test', Upstream: 'https://api.example.com' },
   { Host: 'other.gateway.test', Upstream: 'http://a.example' },
 ]
-const onHost = (names: Partial<PublicNames> = {}): Answered => ({
+const onHost = (names: Partial<PublicNames> = {}): LinkedAnswer => ({
   ...target,
   addressing:
     createVirtualHosts(virtualHosts, { publicUrl: undefined, scheme: 'http', ...names })?.find('api.gateway.test') ??
@@ -203,7 +203,8 @@ t.test('fields of 64 KiB are rewritten at once', async t => {
 const sent = (...names: string[]) => ({ ...target, fields: { host: 'gateway.test', names: names.map(fieldName) } })
 
 t.test('a link to another upstream says that credentials for the first one are dropped', async t => {
-  const locationOf = (exchange: Answered, given: string) => answerFields(['Location', given], exchange, rewriting)[1]
+  const locationOf = (exchange: LinkedAnswer, given: string) =>
+    answerFields(['Location', given], exchange, rewriting)[1]
   const other = 'https://other.example/a'
   for (const name of ['Authorization', 'X-Api-Key', 'PRIVATE-TOKEN', 'Proxy-Authorization']) {
     t.equal(locationOf(sent('Accept', name), other), `/proxy/without-credentials/${other}`, name)

@@ -4,9 +4,9 @@ import t from 'tap'
 import { type Text, textOf } from '../../../src/policy/detectors/bytes.ts'
 import {
   compileDetectors,
+  type DetectorSearch,
   detectors,
   personalDataSearch,
-  type Search,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
 import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
@@ -15,7 +15,7 @@ import { runs } from '../../fixtures/runs.ts'
 
 const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
 
-function findIn(search: Search, text: Text): string | undefined {
+function findIn(search: DetectorSearch, text: Text): string | undefined {
   const scan = search.begin(text)
   scan.advance(unlimited())
   return scan.id
@@ -63,7 +63,7 @@ t.test('any choice of detectors finds what that choice of the first form finds',
   const ids = [...new Set(detectors.map(({ id }) => id))]
   fc.assert(
     fc.property(fc.subarray(ids, { minLength: 1 }), hostileText, (chosen, text) => {
-      const search = compileDetectors(chosen) as Search
+      const search = compileDetectors(chosen) as DetectorSearch
       return search.find(text) === oracleOf(chosen)(text)
     }),
     { numRuns: 1_000 },
@@ -74,7 +74,7 @@ t.test('any choice of detectors finds what that choice of the first form finds',
 t.test('a search in pieces of any size finds what a search at once finds', async t => {
   fc.assert(
     fc.property(hostileText, fc.integer({ min: 1, max: 40 }), (text, piece) => {
-      const all = compileDetectors(['secret', 'pii']) as Search
+      const all = compileDetectors(['secret', 'pii']) as DetectorSearch
       const ids = [secretSearch, personalDataSearch, all].map(search => {
         const scan = search.begin(textOf(text))
         while (!scan.advance({ left: piece }));
@@ -120,7 +120,7 @@ function counted(bytes: Buffer): { readonly text: Text; readonly looks: () => nu
 }
 
 /** Looks at each byte, over all passes of a search. */
-function looksPerByte(search: Search, piece: string, size: number): number {
+function looksPerByte(search: DetectorSearch, piece: string, size: number): number {
   const { text, looks } = counted(Buffer.from(piece.repeat(Math.ceil(size / piece.length))))
   findIn(search, text)
   return looks() / text.bytes.length

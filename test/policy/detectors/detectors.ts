@@ -1,9 +1,9 @@
 import t from 'tap'
 import {
   compileDetectors,
+  type DetectorSearch,
   detectors,
   personalDataSearch,
-  type Search,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
 
@@ -118,7 +118,7 @@ t.test('what only looks alike is left alone', async t => {
 })
 
 t.test('groups and single detectors are chosen by name, others refused with a hint', async t => {
-  const one = compileDetectors(['email']) as Search
+  const one = compileDetectors(['email']) as DetectorSearch
   t.equal(one.find('jane@mail.example'), 'email')
   t.equal(one.find(secrets['jwt'] as string), undefined)
   t.match(compileDetectors(['emial']), 'did you mean email?')

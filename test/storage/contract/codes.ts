@@ -3,7 +3,7 @@ import { actions, type Engine, entry } from './samples.ts'
 
 export function codes(t: Test, engine: Engine): void {
   const code = (hash: string, expiresAt = 2_000) => ({ hash, agentId: `agent of ${hash}`, expiresAt })
-  const limits = { now: 1_000, most: 3 }
+  const limits = { now: 1_000, max: 3 }
 
   t.test('a code of the console is taken once, before it is over', async t => {
     const store = await engine(t)

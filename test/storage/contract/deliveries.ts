@@ -1,10 +1,10 @@
 import type { Test } from 'tap'
-import type { Subscription } from '../../../src/storage/deliveries.ts'
+import type { WebhookSubscription } from '../../../src/storage/deliveries.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { approve, deny, type Engine, suspend } from './samples.ts'
 
 /** The hooks of the gateways in these tests. */
-export const subscriptions: readonly Subscription[] = [
+export const subscriptions: readonly WebhookSubscription[] = [
   { hook: 'all', types: ['pending', 'approved', 'denied'] },
   { hook: 'new', types: ['pending'] },
 ]

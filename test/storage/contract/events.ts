@@ -96,7 +96,7 @@ export function events(t: Test, engine: Engine, other: Store): void {
     await store.agents.judge('a1', read, { ...read, status: 'Quarantined' }, caused)
     const seen = { agentId: 'a1', server: 's', digests: {}, at: 1_000 }
     const change = entry('mcp.toolChanged', { details: { server: 's', tools: ['x'], count: 1 } })
-    const limits = { mostServers: 10, mostBytes: 1_000 }
+    const limits = { maxServers: 10, maxBytes: 1_000 }
     await store.tools.keep(seen, limits)
     await store.tools.keep(seen, limits, change)
     await told(here, 2)

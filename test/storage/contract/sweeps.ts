@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import type { Deadlines, Store } from '../../../src/storage/store.ts'
 import { approve, deny, type Engine, entry, lapse, settle, suspend } from './samples.ts'
 
-const early: Deadlines = { now: 1_500, decided: 0, delivered: 0, most: 100 }
+const early: Deadlines = { now: 1_500, decided: 0, delivered: 0, max: 100 }
 
 const due = async (store: Store, over: Partial<Deadlines> = {}): Promise<string> => {
   const found = Object.entries(await store.hitl.due({ ...early, ...over }))
@@ -30,7 +30,7 @@ export function sweeps(t: Test, engine: Engine, other: Store): void {
     t.equal(await due(store, { decided: 1_500 }), '')
     t.equal(await due(store, { decided: 1_501 }), 'prune')
     t.equal(await due(store, { delivered: 1_001 }), 'deliveries')
-    t.equal(await due(store, { most: 1 }), 'deliveries')
+    t.equal(await due(store, { max: 1 }), 'deliveries')
     await store.grants.insert(grant('g1'), entry('grant.create'))
     t.equal(await due(store, { now: 1_999 }), '')
     t.equal(await due(store, { now: 2_000 }), 'grants')

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { actions, agent, type Engine, entry } from './samples.ts'
 
-const roomy = { mostServers: 10, mostBytes: 1_000_000 }
+const roomy = { maxServers: 10, maxBytes: 1_000_000 }
 
 export function tools(t: Test, engine: Engine): void {
   t.test('the tools that an agent has seen are kept by server, and replaced with their audit entry', async t => {
@@ -19,9 +19,9 @@ export function tools(t: Test, engine: Engine): void {
   t.test('of too many digests of an agent those that changed first are forgotten', async t => {
     const store = await engine(t)
     const digests = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`tool-${n}`, 'd'.repeat(43)]))
-    const mostBytes = 2 * JSON.stringify(digests).length
+    const maxBytes = 2 * JSON.stringify(digests).length
     const keep = (server: string, at: number) =>
-      store.tools.keep({ agentId: 'a1', server, digests, at }, { ...roomy, mostBytes })
+      store.tools.keep({ agentId: 'a1', server, digests, at }, { ...roomy, maxBytes })
     for (const at of [1, 2, 3]) await keep(`s${at}`, at)
     const left = async () =>
       (await Promise.all(['s1', 's2', 's3', 's4'].map(server => store.tools.seen('a1', server)))).map(Boolean)
@@ -34,7 +34,7 @@ export function tools(t: Test, engine: Engine): void {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'hash', entry('agent.register'))
     const keep = (agentId: string, server: string, at: number) =>
-      store.tools.keep({ agentId, server, digests: { at: String(at) }, at }, { ...roomy, mostServers: 2 })
+      store.tools.keep({ agentId, server, digests: { at: String(at) }, at }, { ...roomy, maxServers: 2 })
     await keep('a2', 'old', 1)
     for (const at of [1, 2, 3]) await keep('a1', `s${at}`, at)
     const left = async (agentId: string, servers: readonly string[]) =>

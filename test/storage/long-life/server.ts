@@ -3,11 +3,11 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { isWrite } from '../../../src/storage/methods.ts'
-import { type Asked, run } from '../../../src/storage/operations.ts'
+import { run, type StoreOperation } from '../../../src/storage/operations.ts'
 import { createBoard } from '../../../src/storage/postgres/board.ts'
 import { commit } from '../../../src/storage/postgres/commit.ts'
-import { Connections } from '../../../src/storage/postgres/connection.ts'
-import { History } from '../../../src/storage/postgres/history.ts'
+import { DatabaseConnections } from '../../../src/storage/postgres/connection.ts'
+import { StoreHistory } from '../../../src/storage/postgres/history.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/open.ts'
 import { leaseTokens } from '../../../src/storage/postgres/rates.ts'
 import { latestEvents, prunes, takeTurn } from '../../../src/storage/postgres/turn.ts'
@@ -67,9 +67,9 @@ async function rowsOf(admin: pg.Client, work: () => Promise<void>): Promise<numb
 }
 
 /** Operations of the contract. */
-async function ask(settings: Settings, asked: Asked): Promise<void> {
-  const connections = new Connections({ ...settings, poolSize: 1 })
-  const history = new History()
+async function ask(settings: Settings, asked: StoreOperation): Promise<void> {
+  const connections = new DatabaseConnections({ ...settings, poolSize: 1 })
+  const history = new StoreHistory()
   const { rows } = await settings.admin.query<{ epoch: string }>('select epoch from fleet')
   history.take({ epoch: rows[0]!.epoch, past: [], isSame: true, lost: null, last: null })
   const parts = { connections, clock: systemClock, subscriptions: [], gateway, history }
@@ -114,7 +114,7 @@ async function turn(settings: Settings, work: (client: pg.Client) => Promise<unk
 }
 
 async function share(settings: Settings): Promise<void> {
-  const connections = new Connections({ ...settings, poolSize: 1 })
+  const connections = new DatabaseConnections({ ...settings, poolSize: 1 })
   const board = createBoard(connections, gateway, 10_000)
   const limit = { requestsPerMinute: 600, burst: 100 }
   const asks = [{ key: 'agent 1', want: 1, used: 0, returned: 0, debt: 0, leasedAt: 0 }]

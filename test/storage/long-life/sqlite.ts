@@ -7,7 +7,7 @@ import { run } from '../../../src/storage/operations.ts'
 import { kyselyOver } from '../../../src/storage/sqlite/database.ts'
 import { flush } from '../../../src/storage/sqlite/flush.ts'
 import { openSqliteStore } from '../../../src/storage/sqlite/open.ts'
-import { Notes } from '../../../src/storage/unit.ts'
+import { WriteNotes } from '../../../src/storage/unit.ts'
 import { longLife, sqliteSql } from '../../fixtures/long-life.ts'
 import { runs } from '../../fixtures/runs.ts'
 import { testdir } from '../../fixtures/testdir.ts'
@@ -45,7 +45,7 @@ async function stepsOf({ asked }: Bounded): Promise<number> {
   for (const statement of prepared) statement.resetStats()
   if (isWrite(asked)) {
     connection.exec('begin')
-    const notes = new Notes(db)
+    const notes = new WriteNotes(db)
     await run(notes, asked)
     await flush(notes)
     connection.exec('rollback')

@@ -2,14 +2,14 @@
  * What gateways ask their store by themselves, and what the pages of the console ask it, with the rows that each may read.
  * The first list is complete: `test/storage/long-life/idle.ts` compares it with a gateway that nobody calls.
  */
-import type { Asked } from '../../../src/storage/operations.ts'
+import type { StoreOperation } from '../../../src/storage/operations.ts'
 import { begin, endOf, type LongLife } from '../../fixtures/long-life.ts'
 
 export interface Bounded {
   readonly what: string
   /** Rows that one call may read, of tables and of indexes. */
   readonly rows: number
-  readonly asked: Asked
+  readonly asked: StoreOperation
 }
 
 /** Removed or changed at a time by the sweeps: `src/hitl/sweep.ts`. */
@@ -19,7 +19,11 @@ const own = { owner: 'gateway', held: [], over: [] }
 /** After the time at which everything ends that waits or holds. */
 const late = 5_000_000_000_000
 
-const call = (table: Asked['table'], method: string, ...args: readonly unknown[]): Asked => ({ table, method, args })
+const call = (table: StoreOperation['table'], method: string, ...args: readonly unknown[]): StoreOperation => ({
+  table,
+  method,
+  args,
+})
 
 /** Operations that nobody calls. */
 export function byItself(life: LongLife): readonly Bounded[] {

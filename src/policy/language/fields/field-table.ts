@@ -2,7 +2,7 @@ import type { Activity } from '../../../base/activity.ts'
 import { canonicalAddress } from '../../../base/address.ts'
 import { normaliseHost } from '../../../base/host.ts'
 import { parseTarget } from '../../../base/target.ts'
-import type { Search } from '../../detectors/detectors.ts'
+import type { DetectorSearch } from '../../detectors/detectors.ts'
 import type { Facts } from '../../request/facts.ts'
 import type { McpHeads } from '../../request/mcp-heads.ts'
 import { missing, type Truth, Unknown, unknown, unreadable } from '../../values/truth.ts'
@@ -36,7 +36,7 @@ export interface FieldKind {
   readonly ofBatch?: true
   readonly plain?: (facts: Facts) => string
   /** Whether a search finds something in the value, without decoding it. */
-  readonly detects?: (facts: Facts, search: Search) => Truth
+  readonly detects?: (facts: Facts, search: DetectorSearch) => Truth
   readonly read: (facts: Facts, zone: Zone) => unknown
   /** Reads the first name of a path below the field, where more than the value tells how servers read its names. */
   readonly member?: (facts: Facts, key: string) => unknown

@@ -3,7 +3,7 @@ import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
 import { memberOf } from '../../request/names.ts'
 import { charge, once, spend } from '../../turns/evaluation.ts'
-import { follow, type Member, Messages, ownMember, parsePath, Several, type Step } from '../../values/path.ts'
+import { follow, type MemberReader, Messages, ownMember, type PathStep, parsePath, Several } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import type { Zone } from './zone.ts'
@@ -51,7 +51,7 @@ function readField(text: string): Field | string {
 }
 
 /** `input.body` of `input.body.a`, `input.bodyInfo.size`, `input.method`: the longest known beginning of two or three keys. */
-function baseOf(steps: readonly Step[]): string {
+function baseOf(steps: readonly PathStep[]): string {
   const keys: string[] = []
   for (const step of steps.slice(0, 3)) {
     if (step.kind !== 'key') break
@@ -65,7 +65,7 @@ function unknownField(text: string, base: string): string {
   return `unknown field ${JSON.stringify(text)}${didYouMean(base, fieldKinds.keys())}`
 }
 
-function checkSteps(kind: FieldKind, base: string, rest: readonly Step[]): string | undefined {
+function checkSteps(kind: FieldKind, base: string, rest: readonly PathStep[]): string | undefined {
   const last = rest.at(-1)?.kind
   const inner = last === 'size' || last === 'type' ? rest.slice(0, -1) : rest
   if (inner.some(step => step.kind === 'size' || step.kind === 'type')) return '@size and @type must end a field path'
@@ -75,18 +75,18 @@ function checkSteps(kind: FieldKind, base: string, rest: readonly Step[]): strin
   return undefined
 }
 
-function isListAccess(steps: readonly Step[]): boolean {
+function isListAccess(steps: readonly PathStep[]): boolean {
   return steps.length === 0 || (steps.length === 1 && steps[0]!.kind !== 'key')
 }
 
-function checkName(base: string, steps: readonly Step[]): string | undefined {
+function checkName(base: string, steps: readonly PathStep[]): string | undefined {
   if (steps[0]?.kind !== 'key') return `${base} needs a name: ${base}.NAME`
   const list = steps.slice(1)
   if (isListAccess(list)) return undefined
   return `below ${base}.NAME only [0], [*], @size and @type; write a name with dots as ${base}["a.b"]`
 }
 
-function createField(text: string, kind: FieldKind, steps: readonly Step[]): Field {
+function createField(text: string, kind: FieldKind, steps: readonly PathStep[]): Field {
   const last = steps.at(-1)?.kind
   const first = steps[0]
   const name = first?.kind === 'key' ? first.key : ''
@@ -103,7 +103,7 @@ function createField(text: string, kind: FieldKind, steps: readonly Step[]): Fie
   }
 }
 
-function headerReader(name: string, steps: readonly Step[]): Field['read'] {
+function headerReader(name: string, steps: readonly PathStep[]): Field['read'] {
   if (steps.length === 0) return facts => facts.header(name)
   return facts => {
     const value = facts.header(name)
@@ -111,14 +111,14 @@ function headerReader(name: string, steps: readonly Step[]): Field['read'] {
   }
 }
 
-function reader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
+function reader(kind: FieldKind, steps: readonly PathStep[]): Field['read'] {
   const read = valueReader(kind, steps)
   if (kind.phase !== 'body') return read
   const last = steps.at(-1)?.kind
   return remembered(last === 'size' || last === 'type' ? read : exactly(read))
 }
 
-function valueReader(kind: FieldKind, steps: readonly Step[]): Field['read'] {
+function valueReader(kind: FieldKind, steps: readonly PathStep[]): Field['read'] {
   const [first] = steps
   if (first === undefined) return kind.read
   const member = kind.exactNames === true ? ownMember : memberOf
@@ -158,7 +158,7 @@ function holdsNumber(value: unknown): boolean {
   return Array.isArray(value) && value.some(element => typeof element === 'number')
 }
 
-function below(value: unknown, steps: readonly Step[], member: Member): unknown {
+function below(value: unknown, steps: readonly PathStep[], member: MemberReader): unknown {
   if (typeof value === 'symbol') return value
   if (value instanceof Messages) return new Messages(value.messages.map(message => below(message, steps, member)))
   if (!(value instanceof Several)) return follow(value, steps, member)

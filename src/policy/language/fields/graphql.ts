@@ -9,22 +9,22 @@ import { missing, unreadable } from '../../values/truth.ts'
 
 /** Longer documents, deeper ones and those of more tokens are unreadable: parsing is one piece of work. */
 const longest = 131_072
-const mostTokens = 5_000
+const maxTokens = 5_000
 const deepest = 200
 /** Steps that a document takes. 5,000 tokens take 2 ms. */
 const stepsPerCharacter = 1
 const stepsPerToken = 12
 /** Requests in a batch. */
-const mostRequests = 50
+const maxRequests = 50
 
 /** What one request asks for. */
-interface Operation {
+interface GraphqlOperation {
   readonly operation: string
   readonly name: string | typeof missing
   readonly fields: readonly string[]
 }
 
-type Read = Operation | typeof missing | typeof unreadable
+type Read = GraphqlOperation | typeof missing | typeof unreadable
 
 /** Three fields read the same documents. */
 const known = new WeakMap<Facts, readonly Read[] | Read>()
@@ -36,7 +36,7 @@ function operationsOf(facts: Facts): readonly Read[] | Read {
 }
 
 /** One value, or one for each request of a batch. */
-function ofEach(facts: Facts, read: (operation: Operation) => unknown): unknown {
+function ofEach(facts: Facts, read: (operation: GraphqlOperation) => unknown): unknown {
   const found = operationsOf(facts)
   const take = (one: Read): unknown => (typeof one === 'symbol' ? one : read(one))
   if (!isBatch(found)) return take(found)
@@ -82,7 +82,7 @@ const begun = new WeakMap<Facts, Read[]>()
 function readBatch(facts: Facts, requests: readonly unknown[]): readonly Read[] | Read {
   const isOne = requests.some(request => readsAsRequest(membersOf(request)))
   if (!isOne) return missing
-  if (requests.length > mostRequests) return unreadable
+  if (requests.length > maxRequests) return unreadable
   const read = begun.get(facts) ?? []
   begun.set(facts, read)
   for (const request of requests.slice(read.length)) read.push(readRequest(membersOf(request)))
@@ -136,7 +136,7 @@ function parseDocument(text: string): DocumentNode | undefined {
     const tokens = countTokens(text)
     if (tokens === undefined) return undefined
     spend(tokens * stepsPerToken)
-    return parse(text, { noLocation: true, maxTokens: mostTokens })
+    return parse(text, { noLocation: true, maxTokens: maxTokens })
   } catch {
     return undefined
   }
@@ -154,7 +154,7 @@ const closings: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRAC
 function countTokens(text: string): number | undefined {
   const lexer = new Lexer(new Source(text))
   let depth = 0
-  for (let count = 0; count <= mostTokens; count++) {
+  for (let count = 0; count <= maxTokens; count++) {
     const { kind } = lexer.advance()
     if (kind === TokenKind.EOF) return count
     if (openings.has(kind)) depth++

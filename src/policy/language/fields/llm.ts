@@ -8,7 +8,7 @@ import { isRecord, Several } from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 
 /** A format, by the end of the path. The first group is the model, where the path has it. */
-interface Format {
+interface ModelFormat {
   readonly provider: 'openai' | 'anthropic' | 'gemini' | 'ollama'
   readonly path: RegExp
   /** Whether the path names the model and the body does not. */
@@ -17,7 +17,7 @@ interface Format {
   readonly streams?: true
 }
 
-const formats: readonly Format[] = [
+const formats: readonly ModelFormat[] = [
   {
     provider: 'gemini',
     path: /\/models\/([^/:]+):(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)\/?$/i,
@@ -30,12 +30,12 @@ const formats: readonly Format[] = [
   { provider: 'ollama', path: /\/api\/embed(?:dings)?\/?$/i },
 ]
 
-interface Found {
-  readonly format: Format
+interface MatchedFormat {
+  readonly format: ModelFormat
   readonly model: string | undefined
 }
 
-function formatOf(path: string): Found | undefined {
+function formatOf(path: string): MatchedFormat | undefined {
   for (const format of formats) {
     const match = format.path.exec(path)
     if (match !== null) return { format, model: match[1] }
@@ -43,12 +43,12 @@ function formatOf(path: string): Found | undefined {
   return undefined
 }
 
-const isSame = (one: Found | undefined, other: Found | undefined): boolean =>
+const isSame = (one: MatchedFormat | undefined, other: MatchedFormat | undefined): boolean =>
   one?.format === other?.format && one?.model === other?.model
 
 export const llmProviders: readonly string[] = [...new Set(formats.map(({ provider }) => provider))]
 
-export const providerOfPath = (path: string): Format['provider'] | undefined => formatOf(path)?.format.provider
+export const providerOfPath = (path: string): ModelFormat['provider'] | undefined => formatOf(path)?.format.provider
 
 /** By the path alone. */
 export const llmProvider = ({ path }: Facts): unknown => providerOfPath(path) ?? missing
@@ -56,7 +56,7 @@ export const llmProvider = ({ path }: Facts): unknown => providerOfPath(path) ??
 type Body = Readonly<Record<string, unknown>>
 
 /** Reads the body of a call, where it is a JSON object. */
-function ofBody(facts: Facts, read: (body: Body, found: Found | undefined) => unknown): unknown {
+function ofBody(facts: Facts, read: (body: Body, found: MatchedFormat | undefined) => unknown): unknown {
   const found = formatOf(facts.path)
   const { readings } = facts.request
   if (readings?.some(path => !isSame(formatOf(path), found)) === true) return unreadable

@@ -3,14 +3,14 @@ import { type Budget, stepsOfText, type Work } from '../../values/work.ts'
 import type { TextTest } from './patterns.ts'
 
 /** String.includes may compare the whole piece at each place. So many comparisons take some milliseconds. */
-const mostComparisons = 4_194_304
+const maxComparisons = 4_194_304
 
 /** Whether a piece occurs in a text. */
 export function includes(piece: string): TextTest {
   let borders: Int32Array | undefined
   const key = {}
   return text => {
-    if (text.length * piece.length <= mostComparisons) {
+    if (text.length * piece.length <= maxComparisons) {
       charge(stepsOfText(text.length))
       return text.includes(piece)
     }

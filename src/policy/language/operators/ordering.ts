@@ -58,20 +58,20 @@ function buildWindow(value: string): ElementTest {
 }
 
 /** A time of day from `from` to before `to`, minutes since midnight; over midnight when `from` is later. */
-export interface Window {
+export interface TimeWindow {
   readonly from: number
   readonly to: number
 }
 
 /** Undefined when the text is no window, or the window is empty. */
-export function parseWindow(value: string): Window | undefined {
+export function parseWindow(value: string): TimeWindow | undefined {
   const match = /^((?:[01]\d|2[0-3]):[0-5]\d)\s*-\s*((?:[01]\d|2[0-3]):[0-5]\d|24:00)$/.exec(value.trim())
   if (match === null) return undefined
   const window = { from: clockMinutes(match[1]!), to: clockMinutes(match[2]!) }
   return window.from === window.to ? undefined : window
 }
 
-export function inWindow(window: Window, minutes: number): boolean {
+export function inWindow(window: TimeWindow, minutes: number): boolean {
   if (window.from < window.to) return minutes >= window.from && minutes < window.to
   return minutes >= window.from || minutes < window.to
 }

@@ -39,9 +39,9 @@ export class Regex {
 /** Memory for the states of one pattern; they are made again where it is used up. */
 const stateBytes = 1_048_576
 /** Most steps of a search that make states: 20 ms. */
-export const mostStepsOfStates = 1_048_576
+export const maxStepsOfStates = 1_048_576
 /** Steps to make a state, for each place of the program that it and the one before stand for. */
-const stepsPerPlace = 8
+const stepsPerPosition = 8
 /** Characters between two looks at the budget. */
 const charactersPerPiece = 8_192
 
@@ -106,13 +106,13 @@ export class RegexSearch implements Work {
         ? this.#step(state, automaton.numClasses, endOfText)
         : this.#step(state, automaton.runeClass(code), code)
     if (next === null) return true
-    const steps = stepsPerPlace * (state.nfaStates.length + next.nfaStates.length + 4)
+    const steps = stepsPerPosition * (state.nfaStates.length + next.nfaStates.length + 4)
     budget.left -= steps
     this.#stepsOfStates += steps
     if (code === undefined || next.isMatch) return this.#end(next.isMatch)
     this.#at += code > 0xffff ? 2 : 1
     this.#state = next
-    return this.#stepsOfStates > mostStepsOfStates
+    return this.#stepsOfStates > maxStepsOfStates
   }
 
   #step(state: State, kind: number, code: number): State | null {

@@ -1,6 +1,6 @@
 import { AddressRanges } from '../../../base/address.ts'
 import { matchesAnyHost, parseHostPattern } from '../../../base/host.ts'
-import { compileDetectors, type Search } from '../../detectors/detectors.ts'
+import { compileDetectors, type DetectorSearch } from '../../detectors/detectors.ts'
 import { charge, findIn, resume } from '../../turns/evaluation.ts'
 import { LongNumber } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
@@ -111,7 +111,7 @@ export function buildIpIn(operand: Operand): ElementTest {
 }
 
 /** The search for the detectors that a condition names. */
-export function searchOf({ value }: Pick<Operand, 'value'>): Search {
+export function searchOf({ value }: Pick<Operand, 'value'>): DetectorSearch {
   const search = compileDetectors(readWords(value))
   if (typeof search === 'string') throw new ConditionError(search)
   return search

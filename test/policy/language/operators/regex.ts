@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
 import t from 'tap'
-import { compileRegex, mostStepsOfStates, type Regex } from '../../../../src/policy/language/operators/regex.ts'
+import { compileRegex, maxStepsOfStates, type Regex } from '../../../../src/policy/language/operators/regex.ts'
 import { parsePolicy } from '../../../../src/policy/language/parse.ts'
 import { threadTimeOf } from '../../../fixtures/cpu-time.ts'
 import { createRandom } from '../../../fixtures/random-policy.ts'
@@ -74,7 +74,7 @@ t.test('patterns that need much work for each character take turns, and a bounde
     const { turns, longest } = measured(pattern, noise(65_536))
     most = Math.max(most, turns)
     t.ok(longest < stepsOfTurn + 32_768, `${pattern.slice(0, 30)}: ${longest} steps in one turn`)
-    t.ok(turns <= mostStepsOfStates / stepsOfTurn + 2, `${pattern.slice(0, 30)}: ${turns} turns`)
+    t.ok(turns <= maxStepsOfStates / stepsOfTurn + 2, `${pattern.slice(0, 30)}: ${turns} turns`)
   }
   t.ok(most > 10, 'some are given up')
 })

@@ -3,7 +3,7 @@ import { nameIn } from './redact.ts'
 import { isSecretName } from './secret-names.ts'
 
 /** Characters, or bytes, from `from` on and before `to`. */
-export interface Place {
+export interface SecretSpan {
   readonly detector: string
   readonly from: number
   readonly to: number
@@ -28,21 +28,21 @@ const byName = 'secret-name'
 /**
  * Yields between pieces, so that others are served in between. Linear in the length.
  *
- * @param most places that are looked for
+ * @param max places that are looked for
  */
-export function* secretPlaces(text: string, most: number): Generator<void, readonly Place[], void> {
-  const places: Place[] = []
-  for (let at = 0; at < text.length && places.length < most; at += pieceLength) {
+export function* secretPlaces(text: string, max: number): Generator<void, readonly SecretSpan[], void> {
+  const places: SecretSpan[] = []
+  for (let at = 0; at < text.length && places.length < max; at += pieceLength) {
     if (at > 0) yield
     for (const { detector, from, to } of placesIn(text.slice(at, at + pieceLength + overlap))) {
       // What begins behind the piece is found with the next one.
       if (from < pieceLength) places.push({ detector, from: at + from, to: at + to })
     }
   }
-  return places.slice(0, most)
+  return places.slice(0, max)
 }
 
-function placesIn(text: string): readonly Place[] {
+function placesIn(text: string): readonly SecretSpan[] {
   const named = [member, part, element].flatMap(form =>
     [...text.matchAll(form)].flatMap(found =>
       isSecretName(found[1] ?? '') ? placeOf(byName, found.indices?.[2] ?? found.indices?.[3]) : [],
@@ -54,8 +54,8 @@ function placesIn(text: string): readonly Place[] {
 }
 
 /** Values behind the first equals sign of a word. Most words have none, so these are looked for, and not words. */
-function pairsIn(text: string): readonly Place[] {
-  const places: Place[] = []
+function pairsIn(text: string): readonly SecretSpan[] {
+  const places: SecretSpan[] = []
   let end = 0
   for (let equals = text.indexOf('='); equals >= 0; equals = text.indexOf('=', end)) {
     const [name = ''] = startOfWord.exec(text.slice(Math.max(end, equals - longestName), equals)) ?? []
@@ -66,6 +66,6 @@ function pairsIn(text: string): readonly Place[] {
   return places
 }
 
-function placeOf(detector: string, range: readonly [number, number] | undefined): readonly Place[] {
+function placeOf(detector: string, range: readonly [number, number] | undefined): readonly SecretSpan[] {
   return range === undefined || range[0] === range[1] ? [] : [{ detector, from: range[0], to: range[1] }]
 }

@@ -1,10 +1,10 @@
 /** Bytes that come in pieces. */
 
 import t from 'tap'
-import { Gathered } from '../../src/base/gathered.ts'
+import { GrowingBuffer } from '../../src/base/growing-buffer.ts'
 
 t.test('pieces of any length become one, and the next ones another', async t => {
-  const gathered = new Gathered()
+  const gathered = new GrowingBuffer()
   const piece = Buffer.from('ab')
   gathered.add(piece)
   piece.fill(0)
@@ -19,7 +19,7 @@ t.test('pieces of any length become one, and the next ones another', async t => 
 })
 
 t.test('a million pieces of one byte take one memory, and are copied a few times at most', async t => {
-  const gathered = new Gathered()
+  const gathered = new GrowingBuffer()
   const piece = Buffer.from('x')
   const memories = new Set<ArrayBufferLike>()
   for (let at = 0; at < 1_000_000; at++) gathered.add(piece)

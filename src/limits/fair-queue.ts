@@ -9,25 +9,25 @@ export interface FairLineLimits {
 }
 
 /** A piece of work. It may be in the queues of several owners; the first one whose turn comes starts it. */
-export interface Work {
+export interface QueuedWork {
   /** It still waits to be started. */
   readonly waits: boolean
   /** @param done frees the place; call it once */
   start(done: () => void): void
 }
 
-export interface FairLine {
+export interface FairQueue {
   /** Starts the work when its owner's turn comes. False: the owner has too much waiting already. */
-  enter(owner: string, work: Work): boolean
+  enter(owner: string, work: QueuedWork): boolean
 }
 
 interface Owner {
   running: number
-  readonly waiting: Work[]
+  readonly waiting: QueuedWork[]
 }
 
 /** Owners take turns, so that one of them delays another by one piece of work for each place, however much it has. */
-export function createFairLine({ atOnce, atOnceEach, waitingEach }: FairLineLimits): FairLine {
+export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairLineLimits): FairQueue {
   // The order of turns: the owner that was served last stands at the end. Only owners with work are in it.
   const owners = new Map<string, Owner>()
   let running = 0
@@ -45,7 +45,7 @@ export function createFairLine({ atOnce, atOnceEach, waitingEach }: FairLineLimi
     return false
   }
 
-  const start = (name: string, owner: Owner, work: Work): void => {
+  const start = (name: string, owner: Owner, work: QueuedWork): void => {
     running += 1
     owner.running += 1
     work.start(() => {

@@ -6,9 +6,9 @@ import {
   judge,
   judgeAll,
   type QuarantineRules,
-  type Standing,
-  startStanding,
+  startTrust,
   type TrustCause,
+  type TrustState,
 } from './trust.ts'
 
 /** Gains of successes are kept in memory up to this much trust, so that not each answer is a write. */
@@ -16,7 +16,7 @@ const gainToWrite = 0.01
 /** Smaller changes are not worth a record: an agent at the bottom can be denied without end. */
 const changeToWrite = 0.000_1
 /** Events of an agent kept one by one. Of further ones, those with the same cause count as one moment. */
-const mostEvents = 64
+const maxEvents = 64
 
 /** What happened to the trust of an agent and is to be written. */
 export interface Noted {
@@ -25,9 +25,9 @@ export interface Noted {
   readonly requestId: string | null
 }
 
-interface Entry {
+interface TrustEntry {
   /** As far as this gateway knows: others may have judged the agent meanwhile. */
-  standing: Standing
+  standing: TrustState
   /** Events since the last write. */
   events: Happened[]
   gain: number
@@ -40,26 +40,26 @@ interface Entry {
  * Sums up what happened to the trust of each agent until it is written, at most one entry an agent. However
  * fast events come, they take no more memory and no more writes than the store can do.
  */
-export interface StandingBook {
+export interface TrustBook {
   /** Notes an event; true when there is enough to write. */
   note(agent: AgentRecord, cause: TrustCause, requestId: string | null): boolean
   /** Takes what is noted of this agent, to write it. Undefined when there is nothing. */
   take(id: string): Noted | undefined
   /** What was taken is written, and this is the standing now. */
-  settle(id: string, standing: Standing): void
+  settle(id: string, standing: TrustState): void
   /** Agents of which something is noted. */
   noted(): readonly string[]
   /** Starts again from what is stored. */
   forget(id: string): void
 }
 
-export function createStandingBook(clock: Clock, rules: QuarantineRules): StandingBook {
-  const entries = new Map<string, Entry>()
+export function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook {
+  const entries = new Map<string, TrustEntry>()
 
-  function entryOf(agent: AgentRecord): Entry {
+  function entryOf(agent: AgentRecord): TrustEntry {
     const known = entries.get(agent.id)
     if (known !== undefined) return known
-    const entry = { standing: startStanding({ value: agent.trustValue, at: agent.trustAt }), ...nothingNoted() }
+    const entry = { standing: startTrust({ value: agent.trustValue, at: agent.trustAt }), ...nothingNoted() }
     entries.set(agent.id, entry)
     return entry
   }
@@ -89,7 +89,7 @@ export function createStandingBook(clock: Clock, rules: QuarantineRules): Standi
   }
 }
 
-const nothingNoted = (): Omit<Entry, 'standing'> => ({
+const nothingNoted = (): Omit<TrustEntry, 'standing'> => ({
   events: [],
   gain: 0,
   loss: 0,
@@ -97,13 +97,13 @@ const nothingNoted = (): Omit<Entry, 'standing'> => ({
   requestId: null,
 })
 
-function add(entry: Entry, event: Happened, rules: QuarantineRules): void {
+function add(entry: TrustEntry, event: Happened, rules: QuarantineRules): void {
   const { standing, delta, quarantine } = judge(entry.standing, event.cause, event.at, rules)
   entry.standing = standing
   if (delta > 0) entry.gain += delta
   else entry.loss -= delta
   entry.wantsQuarantine ||= quarantine !== undefined
-  const same = entry.events.length < mostEvents ? -1 : entry.events.findLastIndex(({ cause }) => cause === event.cause)
+  const same = entry.events.length < maxEvents ? -1 : entry.events.findLastIndex(({ cause }) => cause === event.cause)
   if (same < 0) entry.events.push(event)
   else entry.events[same] = { ...event, times: entry.events[same]!.times + 1 }
 }

@@ -1,31 +1,31 @@
 /** Least room that is taken, bytes. */
-const leastRoom = 1_024
+const minCapacity = 1_024
 
 /**
  * Bytes that come in pieces and are wanted as one. They are copied into one memory: a sender may cut its bytes into
  * pieces of one, and a buffer for each would take a hundred times their memory.
  */
-export class Gathered {
+export class GrowingBuffer {
   size = 0
-  #room: Buffer | undefined
+  #buffer: Buffer | undefined
 
   /** @param piece may be used again afterwards */
   add(piece: Uint8Array): void {
     const size = this.size + piece.length
-    const before = this.#room
+    const before = this.#buffer
     if (before === undefined || before.length < size) {
-      const room = Buffer.allocUnsafeSlow(Math.max(leastRoom, 2 * size))
-      before?.copy(room, 0, 0, this.size)
-      this.#room = room
+      const buffer = Buffer.allocUnsafeSlow(Math.max(minCapacity, 2 * size))
+      before?.copy(buffer, 0, 0, this.size)
+      this.#buffer = buffer
     }
-    this.#room?.set(piece, this.size)
+    this.#buffer?.set(piece, this.size)
     this.size = size
   }
 
   /** Returns all bytes and removes them. */
   take(): Buffer {
-    const all = this.#room?.subarray(0, this.size) ?? Buffer.alloc(0)
-    this.#room = undefined
+    const all = this.#buffer?.subarray(0, this.size) ?? Buffer.alloc(0)
+    this.#buffer = undefined
     this.size = 0
     return all
   }

@@ -21,7 +21,7 @@ const passing = new Set([
 /** The driver has no codes for these. */
 const broken = /^(connection terminated|timeout (expired|exceeded)|client (was closed|has encountered))/i
 
-export class Patience {
+export class StartDeadline {
   readonly #clock: Clock
   readonly #end: number
   /** Something answered there: when it refuses connections, it restarts. */

@@ -1,11 +1,11 @@
 /** Which writes share transactions with which. */
 import type { Tables } from '../methods.ts'
-import type { Asked } from '../operations.ts'
-import type { Caller, HitlRecord } from '../store.ts'
+import type { StoreOperation } from '../operations.ts'
+import type { CallerKind, HitlRecord } from '../store.ts'
 
-export interface Place {
+export interface WriteShare {
   /** Writes that agents cause are not mixed with those of people. */
-  readonly of: Caller
+  readonly of: CallerKind
   /** Whoever asks for too much gets less than others. */
   readonly caller: string
   /** Two with the same key are done one after the other. */
@@ -15,17 +15,17 @@ export interface Place {
 }
 
 /** Longest request that is written together with others, bytes. */
-const mostBytes = 65_536
+const maxBytes = 65_536
 
-type Places = {
+type WriteShares = {
   readonly [T in keyof Tables]?: {
     readonly [M in keyof Tables[T]]?: Tables[T][M] extends (...args: infer A) => unknown
-      ? (...args: A) => Place | undefined
+      ? (...args: A) => WriteShare | undefined
       : never
   }
 }
 
-const places: Places = {
+const places: WriteShares = {
   hitl: {
     insert: placeOfRequest,
     claim: id => ({ of: 'people', caller: id, key: `item ${id}` }),
@@ -40,16 +40,16 @@ const places: Places = {
   },
 }
 
-function placeOfRequest(record: HitlRecord, sealed: Uint8Array): Place {
+function placeOfRequest(record: HitlRecord, sealed: Uint8Array): WriteShare {
   const { id, agentId, idempotencyKey, repeatDigest, body } = record
   const key = `request ${agentId} ${idempotencyKey ?? repeatDigest ?? id}`
-  return { of: 'agents', caller: agentId, key, isLong: body.length + sealed.length > mostBytes }
+  return { of: 'agents', caller: agentId, key, isLong: body.length + sealed.length > maxBytes }
 }
 
 /** Undefined when the write has a transaction of its own. */
-export function placeOf({ table, method, args }: Asked): Place | undefined {
+export function placeOf({ table, method, args }: StoreOperation): WriteShare | undefined {
   // Each is such a function, and the arguments are those of the contract.
-  const ofTable = places[table] as Readonly<Record<string, (...args: readonly unknown[]) => Place | undefined>>
+  const ofTable = places[table] as Readonly<Record<string, (...args: readonly unknown[]) => WriteShare | undefined>>
   return ofTable?.[method]?.(...args)
 }
 
@@ -60,7 +60,7 @@ const ofAgents = new Set([
 ])
 
 /** Whose call it is, when it has no place. */
-export function callerOf({ table, method, args }: Asked): Caller {
+export function callerOf({ table, method, args }: StoreOperation): CallerKind {
   // An agent and a reviewer may read and wait for the same item.
   if (table === 'hitl' && (method === 'get' || method === 'brief')) return args[2] === 'agents' ? 'agents' : 'people'
   return ofAgents.has(`${table}.${method}`) ? 'agents' : 'people'

@@ -21,7 +21,7 @@ export interface Waiter extends Sending {
 }
 
 /** Requests that wait for a connection to one origin: in order for each agent, and agents take turns. */
-export class WaitingLine {
+export class WaitingQueue {
   /** By agent. The one that was served last stands at the end. */
   readonly #agents = new Map<string, Waiter[]>()
   #length = 0
@@ -47,10 +47,10 @@ export class WaitingLine {
    * The first request of the agent that uses the fewest connections; of several, the one that was not served for longest.
    *
    * @param used connections by agent
-   * @param mostEach an agent that uses as many is not served
+   * @param maxEach an agent that uses as many is not served
    */
-  next(used: ReadonlyMap<string, number>, mostEach: number): Waiter | undefined {
-    let fewest = mostEach
+  next(used: ReadonlyMap<string, number>, maxEach: number): Waiter | undefined {
+    let fewest = maxEach
     let next: Waiter | undefined
     for (const [agentId, waiters] of this.#agents) {
       const count = used.get(agentId) ?? 0

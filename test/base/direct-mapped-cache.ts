@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { Near } from '../../src/base/near.ts'
+import { DirectMappedCache } from '../../src/base/direct-mapped-cache.ts'
 import { runs } from '../fixtures/runs.ts'
 
 const texts = fc.oneof(fc.string({ maxLength: 6 }), fc.constantFrom('', 'a', 'aXa', 'aYa', 'abcd', 'acbd'))
@@ -8,7 +8,7 @@ const texts = fc.oneof(fc.string({ maxLength: 6 }), fc.constantFrom('', 'a', 'aX
 t.test('a table gives what was set for exactly that text, or nothing', async t => {
   fc.assert(
     fc.property(fc.array(fc.tuple(texts, texts)), pairs => {
-      const near = new Near<number>(4)
+      const near = new DirectMappedCache<number>(4)
       const all = new Map<string, number>()
       pairs.forEach(([set, got], index) => {
         near.set(set, index)
@@ -24,7 +24,7 @@ t.test('a table gives what was set for exactly that text, or nothing', async t =
 })
 
 t.test('of texts that share a place the last one stays', async t => {
-  const near = new Near<string>(1)
+  const near = new DirectMappedCache<string>(1)
   near.set('first', '1')
   near.set('second', '2')
   t.equal(near.get('first'), undefined)

@@ -1,24 +1,24 @@
 import type { PolicyEntry } from './entry.ts'
 
-export type Entries = ReadonlyMap<string, PolicyEntry>
+export type PolicyEntries = ReadonlyMap<string, PolicyEntry>
 
 /** The policies in force. Each change is one assignment, so that a request sees all of it or nothing. */
-export interface Shelf {
+export interface ActivePolicies {
   /** By name; a policy of a file or of gateway.yaml hides one of the same name made over the API. */
-  readonly inForce: Entries
+  readonly inForce: PolicyEntries
   /** The same as a list, another one after each change. */
   readonly list: readonly PolicyEntry[]
   /** Of files and of gateway.yaml. */
-  readonly fixed: Entries
+  readonly fixed: PolicyEntries
   /** Made over the API. */
-  readonly editable: Entries
-  put(change: { readonly fixed?: Entries; readonly editable?: Entries }): void
+  readonly editable: PolicyEntries
+  put(change: { readonly fixed?: PolicyEntries; readonly editable?: PolicyEntries }): void
 }
 
-export function createShelf(): Shelf {
-  let fixed: Entries = new Map()
-  let editable: Entries = new Map()
-  let inForce: Entries = new Map()
+export function createActivePolicies(): ActivePolicies {
+  let fixed: PolicyEntries = new Map()
+  let editable: PolicyEntries = new Map()
+  let inForce: PolicyEntries = new Map()
   let list: readonly PolicyEntry[] = []
   return {
     get inForce() {

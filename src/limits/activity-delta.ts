@@ -1,5 +1,5 @@
 /** Where a request went, and how long its body was. */
-export interface Sent {
+export interface SentBytes {
   readonly host: string
   readonly bytes: number
 }
@@ -11,7 +11,7 @@ interface Bodies {
 }
 
 /** What an agent did since others were told last. */
-export class Untold {
+export class ActivityDelta {
   readonly agentId: string
   /** The latest of it, wall clock milliseconds since the epoch. */
   at = Number.NEGATIVE_INFINITY
@@ -22,10 +22,10 @@ export class Untold {
   toolChanged = 0
   /** By hosts that were not used for a while, or got a body. */
   readonly sent = new Map<string, Bodies>()
-  readonly #log: { untold: Untold | undefined }
+  readonly #log: { delta: ActivityDelta | undefined }
 
   /** @param log where it is found while it grows */
-  constructor(agentId: string, log: { untold: Untold | undefined }) {
+  constructor(agentId: string, log: { delta: ActivityDelta | undefined }) {
     this.agentId = agentId
     this.#log = log
   }
@@ -35,7 +35,7 @@ export class Untold {
     if (now > this.at) this.at = now
   }
 
-  send({ host, bytes }: Sent): void {
+  send({ host, bytes }: SentBytes): void {
     const sent = this.sent.get(host) ?? { times: 0, bytes: 0 }
     if (bytes > 0) sent.times += 1
     sent.bytes += bytes
@@ -44,6 +44,6 @@ export class Untold {
 
   /** It grows no more: what comes later is told later. */
   end(): void {
-    this.#log.untold = undefined
+    this.#log.delta = undefined
   }
 }

@@ -8,7 +8,7 @@ const looks = 4
 /** Connections of calls that wait for a person: nothing moves on them, and they are sound. */
 export const waitingForReview = new WeakSet<Socket>()
 
-interface Seen {
+interface SizeSamples {
   bytes: number
   times: number
 }
@@ -17,21 +17,21 @@ interface Seen {
  * Closes connections on which nothing moves: clients that stop reading, or have vanished. Checking all connections from time
  * to time costs the requests nothing; a timer for each would.
  *
- * @param quietMs longest time without a byte either way
+ * @param idleMs longest time without a byte either way
  */
-export function closeQuiet(server: Server, quietMs: number): void {
-  const connections = new Map<Socket, Seen>()
+export function closeIdle(server: Server, idleMs: number): void {
+  const connections = new Map<Socket, SizeSamples>()
   server.on('connection', (socket: Socket) => {
     connections.set(socket, { bytes: 0, times: 0 })
     socket.once('close', () => connections.delete(socket))
   })
   const timer = setInterval(() => {
-    for (const [socket, seen] of connections) {
+    for (const [socket, samples] of connections) {
       const bytes = socket.bytesRead + sentBytes(socket)
-      seen.times = bytes === seen.bytes && !waitingForReview.has(socket) ? seen.times + 1 : 0
-      seen.bytes = bytes
-      if (seen.times >= looks) socket.destroy()
+      samples.times = bytes === samples.bytes && !waitingForReview.has(socket) ? samples.times + 1 : 0
+      samples.bytes = bytes
+      if (samples.times >= looks) socket.destroy()
     }
-  }, quietMs / looks).unref()
+  }, idleMs / looks).unref()
   server.once('close', () => clearInterval(timer))
 }

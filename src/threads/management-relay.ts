@@ -8,17 +8,20 @@ import { upstreamFields } from '../http/headers.ts'
 import { request as httpRequest } from '../http/node-http.ts'
 import { sendRefusal } from '../http/respond.ts'
 import type { Link } from '../runtime/link.ts'
-import { type Ends, PortStream } from './port-stream.ts'
+import { PortStream, type SocketEnds } from './port-stream.ts'
 import type { ControlCalls } from './protocol.ts'
 
-type Report = (what: string, error: unknown) => void
+type ReportError = (what: string, error: unknown) => void
 
 /** Fields of an answer that are for the connection between the threads. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
 /** Passes calls on over connections of their own. The addresses of the client's connection go with each. */
-export function createPassOn(main: Link<ControlCalls>, report: Report): (incoming: Incoming) => Promise<void> {
-  const connect = (ends: Ends): Duplex => {
+export function createManagementRelay(
+  main: Link<ControlCalls>,
+  report: ReportError,
+): (incoming: Incoming) => Promise<void> {
+  const connect = (ends: SocketEnds): Duplex => {
     const { port1, port2 } = new MessageChannel()
     const stream = new PortStream(port1)
     main.call('connect', [port2, ends], { transfer: [port2] }).catch((error: Error) => stream.destroy(error))

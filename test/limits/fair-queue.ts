@@ -1,9 +1,9 @@
 import t from 'tap'
-import { createFairLine } from '../../src/limits/fair-line.ts'
+import { createFairQueue } from '../../src/limits/fair-queue.ts'
 
 /** Work that says when it starts, and ends when told. */
 function open(limits: { atOnce: number; atOnceEach: number; waitingEach: number }) {
-  const line = createFairLine(limits)
+  const line = createFairQueue(limits)
   const started: string[] = []
   const ends = new Map<string, () => void>()
   const enter = (owner: string, name: string) => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { asError } from '../../base/as-error.ts'
 import { inTime } from '../../runtime/clock.ts'
 import { StoreError } from '../store-error.ts'
-import type { Connections } from './connection.ts'
+import type { DatabaseConnections } from './connection.ts'
 
 /**
  * A row of the table `probe` needs no room: its page is there already, and rows that VACUUM has removed leave more. A
@@ -21,7 +21,7 @@ const copies = 17
 const notAllowed = '53400'
 
 /** @throws StoreError when the disk has no room for a megabyte, or it took longer than `limitMs` */
-export async function assertRoom(connections: Connections, limitMs: number): Promise<void> {
+export async function assertSpace(connections: DatabaseConnections, limitMs: number): Promise<void> {
   const late = () => Promise.reject(new StoreError('the test of free space took too long'))
   try {
     await connections.use(async client => {

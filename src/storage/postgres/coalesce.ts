@@ -1,5 +1,5 @@
 /** A function that calls `work` at once, or as soon as `ms` have passed since it did so last. */
-export function paced(ms: number, work: () => void): () => void {
+export function coalesce(ms: number, work: () => void): () => void {
   let timer: NodeJS.Timeout | undefined
   let isDue = false
   return function call() {
