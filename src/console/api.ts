@@ -82,6 +82,12 @@ export async function call<T>(method: string, path: string, options: CallOptions
   return { ok: true, status: answer.status, data: (text === '' ? undefined : JSON.parse(text)) as T }
 }
 
+/** One call that changes something; undefined when it did. */
+export async function change(method: string, path: string, options: CallOptions = {}): Promise<Failure | undefined> {
+  const answer = await call(method, path, options)
+  return answer.ok ? undefined : answer.failure
+}
+
 export const offline: Failure = {
   status: 0,
   code: 'offline',

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Failure } from './api.ts'
 import { leaveForProvider, type Provider, provider } from './oidc.ts'
+import { Problem } from './parts/states.tsx'
 import { session, signInWithSecret } from './session.ts'
 import { isOpenElsewhere } from './tabs.ts'
 
@@ -19,13 +20,7 @@ export function SignIn({ failure }: { readonly failure?: Failure | undefined }) 
         <p class="notice">You are signed in in another tab. It offers to show this page there.</p>
       )}
       {held.kind === 'over' && <p class="notice warn">{reasons[held.why]}</p>}
-      {failure !== undefined && (
-        <p class="notice bad" role="alert">
-          {failure.status === 401
-            ? 'This link was used already, or is older than a minute. Ask for a new one.'
-            : failure.detail}
-        </p>
-      )}
+      <Problem text={failure && linkProblem(failure)} />
       {provider !== undefined && <ProviderButton provider={provider} />}
       <SecretForm agentId={held.kind === 'over' ? held.agentId : ''} />
       <p class="hint">
@@ -35,6 +30,9 @@ export function SignIn({ failure }: { readonly failure?: Failure | undefined }) 
   )
 }
 
+const linkProblem = ({ status, detail }: Failure): string =>
+  status === 401 ? 'This link was used already, or is older than a minute. Ask for a new one.' : detail
+
 function ProviderButton({ provider }: { readonly provider: Provider }) {
   const [problem, setProblem] = useState<string>()
   const leave = async () => setProblem((await leaveForProvider(provider)).detail)
@@ -43,11 +41,7 @@ function ProviderButton({ provider }: { readonly provider: Provider }) {
       <button type="button" class="primary" onClick={() => void leave()}>
         Sign in at {new URL(provider.authority).host}
       </button>
-      {problem !== undefined && (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
     </div>
   )
 }
@@ -77,11 +71,7 @@ function SecretForm({ agentId }: { readonly agentId: string }) {
         Secret
         <input name="secret" type="password" required autocomplete="current-password" />
       </label>
-      {problem !== undefined && (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       <button type="submit" class="primary" disabled={isBusy}>
         {isBusy ? 'Signing in…' : 'Sign in'}
       </button>

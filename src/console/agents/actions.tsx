@@ -1,4 +1,4 @@
-import { call } from '../api.ts'
+import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { Text } from '../parts/text.tsx'
 import type { Agent } from '../types.ts'
@@ -81,16 +81,13 @@ interface ActionProps {
 export function ActionDialog({ action, agent, onClose, onDone }: ActionProps) {
   if (action.name === 'Policy') return <PolicyDialog agent={agent} onClose={onClose} onDone={onDone} />
   if (!('operation' in action)) return <RolesDialog agent={agent} onClose={onClose} onDone={onDone} />
-  const act = async () => {
-    const answer = await call('POST', `/agents/${agent.id}/${action.operation}`)
-    return answer.ok ? undefined : answer.failure
-  }
+  const { operation } = action
   return (
     <Act
       title={`${action.name}?`}
       verb={action.name}
       tone={action.tone ?? 'primary'}
-      act={act}
+      act={() => change('POST', `/agents/${agent.id}/${operation}`)}
       said={action.said}
       onClose={onClose}
       onDone={onDone}

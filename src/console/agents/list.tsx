@@ -2,11 +2,13 @@ import { query } from '../api.ts'
 import { Pages, pageNumber } from '../parts/filters.tsx'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
+import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
+import { Status, Trust } from '../parts/standing.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { hrefOf } from '../router.ts'
 import type { AgentPage, AgentSummary } from '../types.ts'
-import { Status, Trust } from './parts.tsx'
 
 export const AgentsPage: Page = () => {
   const reading = useRead<AgentPage>(`/agents${query({ page: pageNumber(), pageSize: 100 })}`)
@@ -16,26 +18,7 @@ export const AgentsPage: Page = () => {
         {list => (
           <>
             <div class="card">
-              <table class="grid" aria-label="Agents" aria-busy={reading.isReading}>
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Status</th>
-                    <th scope="col" class="wide-only">
-                      Owner
-                    </th>
-                    <th scope="col" class="wide-only">
-                      Policy
-                    </th>
-                    <th scope="col">Trust</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {list.items.map(agent => (
-                    <AgentRow key={agent.id} agent={agent} />
-                  ))}
-                </tbody>
-              </table>
+              <Table label="Agents" columns={columns} items={list.items} isBusy={reading.isReading} />
             </div>
             <Pages list={list} of="agent" />
           </>
@@ -45,32 +28,21 @@ export const AgentsPage: Page = () => {
   )
 }
 
-function AgentRow({ agent: { id, name, ownerId, status, policyName, trustScore } }: { readonly agent: AgentSummary }) {
-  return (
-    <tr>
-      <td>
-        <a href={hrefOf('agents', id)}>
-          <Text value={name} limit={120} />
-        </a>
-      </td>
-      <td>
-        <Status status={status} />
-      </td>
-      <td class="wide-only">
-        <Text value={ownerId} limit={80} />
-      </td>
-      <td class="wide-only">
-        {policyName === null ? (
-          <span class="hint">none</span>
-        ) : (
-          <a href={hrefOf('policies', policyName)}>
-            <Text value={policyName} limit={80} />
-          </a>
-        )}
-      </td>
-      <td>
-        <Trust score={trustScore} />
-      </td>
-    </tr>
-  )
-}
+const columns: readonly Column<AgentSummary>[] = [
+  {
+    name: 'Name',
+    cell: ({ id, name }) => (
+      <a href={hrefOf('agents', id)}>
+        <Text value={name} limit={120} />
+      </a>
+    ),
+  },
+  { name: 'Status', cell: ({ status }) => <Status status={status} /> },
+  { name: 'Owner', kind: 'wide', cell: ({ ownerId }) => <Text value={ownerId} limit={80} /> },
+  {
+    name: 'Policy',
+    kind: 'wide',
+    cell: ({ policyName }) => (policyName === null ? <span class="hint">none</span> : <PolicyName name={policyName} />),
+  },
+  { name: 'Trust', cell: ({ trustScore }) => <Trust score={trustScore} /> },
+]

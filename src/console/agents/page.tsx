@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks'
 import { Past } from '../history/past.tsx'
+import { Facts } from '../parts/facts.tsx'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
+import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
+import { Status, Trust } from '../parts/standing.tsx'
 import { Text } from '../parts/text.tsx'
-import { hrefOf } from '../router.ts'
-import { isAdmin, mayRead } from '../session.ts'
+import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
-import type { Agent, AgentActivity } from '../types.ts'
+import type { AgentActivity } from '../types.ts'
 import { type Action, ActionDialog, actionsFor } from './actions.tsx'
 import { Incidents } from './incidents.tsx'
-import { Status, Trust } from './parts.tsx'
 import { TrustHistory } from './trust.tsx'
 
 export const AgentPage: Page = ({ params: { id = '' } }) => <OneAgent key={id} id={id} />
@@ -36,7 +37,7 @@ function OneAgent({ id }: { readonly id: string }) {
       <Shown reading={reading}>
         {activity => (
           <>
-            <Facts activity={activity} />
+            <Standing activity={activity} />
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />
             <Verdicts activity={activity} />
@@ -58,63 +59,28 @@ function OneAgent({ id }: { readonly id: string }) {
   )
 }
 
-function Facts({ activity: { agent, counts } }: { readonly activity: AgentActivity }) {
+function Standing({ activity: { agent, counts } }: { readonly activity: AgentActivity }) {
   const tags = Object.entries(agent.tags).map(([name, value]) => `${name}: ${value}`)
   return (
     <section class="card" aria-label="Standing">
-      <dl class="pairs">
-        <div>
-          <dt>Status</dt>
-          <dd>
-            <Status status={agent.status} />
-          </dd>
-        </div>
-        <div>
-          <dt>Trust</dt>
-          <dd>
-            <Trust score={agent.trustScore} />
-          </dd>
-        </div>
-        <div>
-          <dt>Policy</dt>
-          <dd>
-            <PolicyOf agent={agent} />
-          </dd>
-        </div>
-        <Fact name="Owner" value={agent.ownerId} />
-        <Fact name="Roles" value={agent.roles.join(', ')} />
-        <Fact name="Last minute" value={`${counts.requestsLastMinute} requests`} />
-        <Fact name="Last 10 minutes" value={`${counts.deniedLast10m} denied by policy`} />
-        <Fact
-          name="Last 24 hours"
-          value={`${counts.hitlLast24h} held, ${counts.humanDeniedLast24h} denied by people`}
-        />
-        <Fact name="Registered" value={timeText(agent.createdAt)} />
-        {agent.externalSubject !== null && (
-          <Fact name="Subject at the identity provider" value={agent.externalSubject} />
-        )}
-        {tags.length > 0 && <Fact name="Tags" value={tags.join(', ')} />}
-        <Fact name="Id" value={agent.id} />
-      </dl>
+      <Facts
+        facts={[
+          ['Status', <Status status={agent.status} />],
+          ['Trust', <Trust score={agent.trustScore} />],
+          ['Policy', agent.policyName === null ? 'none' : <PolicyName name={agent.policyName} />],
+          ['Owner', agent.ownerId],
+          ['Roles', agent.roles.join(', ')],
+          ['Last minute', `${counts.requestsLastMinute} requests`],
+          ['Last 10 minutes', `${counts.deniedLast10m} denied by policy`],
+          ['Last 24 hours', `${counts.hitlLast24h} held, ${counts.humanDeniedLast24h} denied by people`],
+          ['Registered', timeText(agent.createdAt)],
+          ['Subject at the identity provider', agent.externalSubject ?? undefined],
+          ['Tags', tags.length > 0 ? tags.join(', ') : undefined],
+          ['Id', agent.id],
+        ]}
+      />
     </section>
   )
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        <Text value={value} limit={400} />
-      </dd>
-    </div>
-  )
-}
-
-function PolicyOf({ agent: { policyName } }: { readonly agent: Agent }) {
-  if (policyName === null) return <>none</>
-  const name = <Text value={policyName} limit={120} />
-  return mayRead.value ? <a href={hrefOf('policies', policyName)}>{name}</a> : name
 }
 
 function Verdicts({ activity: { agent, verdicts } }: { readonly activity: AgentActivity }) {

@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks'
-import { call } from '../api.ts'
+import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { Shown } from '../parts/frame.tsx'
 import { useRead } from '../parts/read.ts'
@@ -16,11 +16,7 @@ export function PolicyDialog({ agent, onClose, onDone }: AgentDialogProps) {
   const reading = useRead<PolicyPage>('/policies?pageSize=200')
   const [name, setName] = useState(agent.policyName ?? '')
   const id = useId()
-  const act = async () => {
-    const body = { policyName: name === '' ? null : name }
-    const answer = await call('PUT', `/agents/${agent.id}/policy`, { body })
-    return answer.ok ? undefined : answer.failure
-  }
+  const act = () => change('PUT', `/agents/${agent.id}/policy`, { body: { policyName: name === '' ? null : name } })
   return (
     <Act
       title="Policy of this agent"

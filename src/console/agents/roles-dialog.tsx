@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call } from '../api.ts'
+import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import type { Role } from '../types.ts'
 import type { AgentDialogProps } from './policy-dialog.tsx'
@@ -19,10 +19,7 @@ export function RolesDialog({ agent, onClose, onDone }: AgentDialogProps) {
     setRoles(next)
   }
   const isSame = roles.size === agent.roles.length && agent.roles.every(role => roles.has(role))
-  const act = async () => {
-    const answer = await call('PUT', `/agents/${agent.id}/roles`, { body: { roles: [...roles] } })
-    return answer.ok ? undefined : answer.failure
-  }
+  const act = () => change('PUT', `/agents/${agent.id}/roles`, { body: { roles: [...roles] } })
   return (
     <Act
       title="Roles of this agent"

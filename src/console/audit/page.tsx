@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { failureOf, offline, query, send } from '../api.ts'
 import { toast } from '../notices.ts'
 import { FilterText, Pages, pageNumber } from '../parts/filters.tsx'
-import { Frame, Shown } from '../parts/frame.tsx'
+import { Frame, Refresh, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
@@ -25,9 +25,7 @@ export const AuditPage: Page = () => {
       title="Audit trail"
       aside={
         <>
-          <button type="button" disabled={reading.isReading} onClick={reading.again}>
-            Refresh
-          </button>
+          <Refresh reading={reading} />
           <Export />
         </>
       }
@@ -41,27 +39,24 @@ export const AuditPage: Page = () => {
       </div>
       <Verification />
       <Shown reading={reading}>
-        {list =>
-          list.items.length === 0 ? (
-            <>
+        {list => (
+          <>
+            {list.items.length === 0 ? (
               <Empty
                 title={list.next === null ? 'No entry matches' : 'No entry matches among those that were looked at'}
               >
                 <p>Action, actor and subject must match whole.</p>
               </Empty>
-              {list.next !== null && <Pages list={list} of="entry" many="entries" />}
-            </>
-          ) : (
-            <>
+            ) : (
               <ol class="records" reversed aria-label="Entries, latest first" aria-busy={reading.isReading}>
                 {list.items.map(entry => (
                   <Entry key={entry.seq} entry={entry} names={names} />
                 ))}
               </ol>
-              <Pages list={list} of="entry" many="entries" />
-            </>
-          )
-        }
+            )}
+            <Pages list={list} of="entry" many="entries" />
+          </>
+        )}
       </Shown>
     </Frame>
   )

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import { call, query } from '../api.ts'
+import { change, query } from '../api.ts'
 import { Act } from '../parts/act.tsx'
-import { Frame, Shown, When } from '../parts/frame.tsx'
+import { Frame, Refresh, Shown, When } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { Method } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
@@ -23,14 +23,7 @@ export const GrantsPage: Page = () => {
   )
   const [ending, setEnding] = useState<Grant>()
   return (
-    <Frame
-      title="Grants"
-      aside={
-        <button type="button" disabled={reading.isReading} onClick={reading.again}>
-          Refresh
-        </button>
-      }
-    >
+    <Frame title="Grants" aside={<Refresh reading={reading} />}>
       <p class="hint">
         A grant lets requests like the approved one pass without a review, until it ends or is used up.
       </p>
@@ -137,9 +130,9 @@ interface EndProps {
 
 function EndDialog({ grant, onClose, onDone }: EndProps) {
   const act = async () => {
-    const answer = await call('DELETE', `/hitl/grants/${encodeURIComponent(grant.id)}`)
+    const failure = await change('DELETE', `/hitl/grants/${encodeURIComponent(grant.id)}`)
     // It ran out, was used up, or another reviewer was first.
-    return answer.ok || answer.failure.status === 404 ? undefined : answer.failure
+    return failure?.status === 404 ? undefined : failure
   }
   return (
     <Act title="End this grant?" verb="End it" act={act} said="The grant has ended." onClose={onClose} onDone={onDone}>

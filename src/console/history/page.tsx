@@ -46,25 +46,22 @@ export const HistoryPage: Page = () => {
         {asked.agentId !== undefined && <AgentChip reading={reading} id={asked.agentId} />}
       </div>
       <Shown reading={reading}>
-        {list =>
-          list.items.length === 0 ? (
-            <>
+        {list => (
+          <>
+            {list.items.length === 0 ? (
               <Empty title={filters.size === 0 ? 'Nothing was decided yet' : 'Nothing matches'}>
                 <p>Requests appear here when they are decided, withdrawn or expired.</p>
               </Empty>
-              {list.next !== null && <Pages list={list} of="request" />}
-            </>
-          ) : (
-            <>
+            ) : (
               <ul class="records" aria-label="Requests, latest first" aria-busy={reading.isReading}>
                 {list.items.map(past => (
                   <Past key={past.id} past={past} />
                 ))}
               </ul>
-              <Pages list={list} of="request" />
-            </>
-          )
-        }
+            )}
+            <Pages list={list} of="request" />
+          </>
+        )}
       </Shown>
     </Frame>
   )

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { hrefOf } from '../router.ts'
 import { mayRead } from '../session.ts'
@@ -13,21 +13,12 @@ export function Denials({ denials: { rules, hosts, agents } }: Pick<Overview, 'd
         <p class="hint">None.</p>
       ) : (
         <div class="plots">
-          <Ranking title="Rules">
-            {rules.map(({ name, count }) => (
-              <Ranked key={name} name={name} count={count} href={policyOf(name)} />
-            ))}
-          </Ranking>
-          <Ranking title="Hosts">
-            {hosts.map(({ name, count }) => (
-              <Ranked key={name} name={name} count={count} />
-            ))}
-          </Ranking>
-          <Ranking title="Agents">
-            {agents.map(({ id, name, count }) => (
-              <Ranked key={id} name={name || id} count={count} href={hrefOf('agents', id)} />
-            ))}
-          </Ranking>
+          <Ranking title="Rules" items={rules.map(({ name, count }) => ({ name, count, href: policyOf(name) }))} />
+          <Ranking title="Hosts" items={hosts} />
+          <Ranking
+            title="Agents"
+            items={agents.map(({ id, name, count }) => ({ name: name || id, count, href: hrefOf('agents', id) }))}
+          />
         </div>
       )}
     </section>
@@ -40,27 +31,28 @@ function policyOf(name: string): string | undefined {
   return mayRead.value && slash > 0 ? hrefOf('policies', name.slice(0, slash)) : undefined
 }
 
-function Ranking({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
-  return (
-    <table class="grid card-table">
-      <caption>{title}</caption>
-      <tbody>{children}</tbody>
-    </table>
-  )
-}
-
-interface RankedProps {
+interface Ranked {
   readonly name: string
   readonly count: number
   readonly href?: string | undefined
 }
 
-function Ranked({ name, count, href }: RankedProps) {
-  const text = <Text value={name} limit={120} />
+function Ranking({ title, items }: { readonly title: string; readonly items: readonly Ranked[] }) {
   return (
-    <tr>
-      <td>{href === undefined ? text : <a href={href}>{text}</a>}</td>
-      <td class="number">{count}</td>
-    </tr>
+    <Table
+      caption={title}
+      hidesNames
+      items={items}
+      columns={[
+        {
+          name: 'Name',
+          cell: ({ name, href }) => {
+            const text = <Text value={name} limit={120} />
+            return href === undefined ? text : <a href={href}>{text}</a>
+          },
+        },
+        { name: 'Denials', kind: 'number', cell: ({ count }) => count },
+      ]}
+    />
   )
 }

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
 import { toast } from '../notices.ts'
 import { Dialog } from './dialog.tsx'
+import { Problem } from './states.tsx'
 
 export interface ActProps {
   readonly title: string
@@ -12,8 +13,8 @@ export interface ActProps {
   readonly isBlocked?: boolean
   /** What is done; undefined when it was done. */
   readonly act: () => Promise<Failure | undefined>
-  /** Said when it was done. */
-  readonly said: string
+  /** Said when it was done; absent: `act` says it. */
+  readonly said?: string
   readonly children: ComponentChildren
   readonly onClose: () => void
   readonly onDone: () => void
@@ -31,20 +32,16 @@ export function Act({ title, verb, tone = 'danger', isBlocked, act, said, childr
     setBusy(false)
     setFailure(failed)
     if (failed !== undefined) return
-    toast(said, 'good')
+    if (said !== undefined) toast(said, 'good')
     onDone()
   }
   return (
     <Dialog title={title} onClose={onClose} onConfirm={() => void confirm()}>
       {children}
-      {failure !== undefined && (
-        <p class="notice bad" role="alert">
-          {failure.detail}
-        </p>
-      )}
+      <Problem text={failure?.detail} />
       <p class="actions">
         <button type="button" onClick={onClose}>
-          Cancel
+          {failure === undefined ? 'Cancel' : 'Close'}
         </button>
         <button type="button" class={tone} disabled={!isReady} onClick={() => void confirm()}>
           {isBusy ? 'Sending…' : verb}

@@ -102,6 +102,7 @@ export function Pages({ list: { page, pageSize, totalCount, next = null }, of, m
     page < last ? open({ page: String(page + 1) }) : open({ before: next === null ? undefined : String(next) })
   const newer = () =>
     page > 1 ? open({ page: page === 2 ? undefined : String(page - 1) }) : open({ before: undefined })
+  if (totalCount === 0 && next === null && !isLater) return null
   const count = `${plural(totalCount, of, many)}${next === null ? '' : ' and more'}`
   return (
     <nav class="pages" aria-label="Pages of the list">

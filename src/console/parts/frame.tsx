@@ -48,3 +48,11 @@ export function When({ at }: { readonly at: string }) {
     </time>
   )
 }
+
+export function Refresh({ reading: { isReading, again } }: { readonly reading: Reading<unknown> }) {
+  return (
+    <button type="button" disabled={isReading} onClick={again}>
+      Refresh
+    </button>
+  )
+}

@@ -1,4 +1,4 @@
-import { useSome } from './some.tsx'
+import { Table } from './table.tsx'
 import { Cut } from './text.tsx'
 
 /** Instead of the value of a field that the gateway adds. */
@@ -16,34 +16,21 @@ interface PairsProps {
 
 /** Names and values, in their order. */
 export function Pairs({ caption, pairs, kind = 'told' }: PairsProps) {
-  const [shown, more] = useSome(pairs)
   return (
-    <table class="grid">
-      <caption>{caption}</caption>
-      <thead class="hidden">
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Value</th>
-        </tr>
-      </thead>
-      <tbody>
-        {shown.map(([name, value]) => (
-          <tr>
-            <th scope="row">
-              {name === '' ? <em>no name</em> : <Cut pieces={[{ text: name }]} kind={kind} first={300} />}
-            </th>
-            <td>
-              <Value value={value} kind={kind} />
-            </td>
-          </tr>
-        ))}
-        {more && (
-          <tr>
-            <td colSpan={2}>{more}</td>
-          </tr>
-        )}
-      </tbody>
-    </table>
+    <Table
+      caption={caption}
+      hidesNames
+      items={pairs}
+      columns={[
+        {
+          name: 'Name',
+          kind: 'row',
+          cell: ([name]) =>
+            name === '' ? <em>no name</em> : <Cut pieces={[{ text: name }]} kind={kind} first={300} />,
+        },
+        { name: 'Value', cell: ([, value]) => <Value value={value} kind={kind} /> },
+      ]}
+    />
   )
 }
 

@@ -32,3 +32,13 @@ export function Loading() {
     </p>
   )
 }
+
+/** What went wrong, said at once. Undefined: nothing. */
+export function Problem({ text }: { readonly text: string | undefined }) {
+  if (text === undefined) return null
+  return (
+    <p class="notice bad" role="alert">
+      {text}
+    </p>
+  )
+}

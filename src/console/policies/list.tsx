@@ -2,10 +2,11 @@ import { query } from '../api.ts'
 import { Pages, pageNumber } from '../parts/filters.tsx'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
+import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
-import { hrefOf } from '../router.ts'
 import type { PolicyPage as List, PolicySummary } from '../types.ts'
 import { EffectMark } from './effect.tsx'
 
@@ -14,39 +15,20 @@ export const PoliciesPage: Page = () => {
   return (
     <Frame title="Policies">
       <Shown reading={reading}>
-        {list =>
-          list.items.length === 0 ? (
-            <Empty title="There is no policy">
-              <p>Policy:UnassignedEffect decides every request.</p>
-            </Empty>
-          ) : (
-            <>
+        {list => (
+          <>
+            {list.items.length === 0 ? (
+              <Empty title="There is no policy">
+                <p>Policy:UnassignedEffect decides every request.</p>
+              </Empty>
+            ) : (
               <div class="card">
-                <table class="grid" aria-label="Policies" aria-busy={reading.isReading}>
-                  <thead>
-                    <tr>
-                      <th scope="col">Name</th>
-                      <th scope="col">Default</th>
-                      <th scope="col">Rules</th>
-                      <th scope="col" class="wide-only">
-                        Owner
-                      </th>
-                      <th scope="col" class="wide-only">
-                        From
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {list.items.map(policy => (
-                      <PolicyRow key={policy.name} policy={policy} />
-                    ))}
-                  </tbody>
-                </table>
+                <Table label="Policies" columns={columns} items={list.items} isBusy={reading.isReading} />
               </div>
-              <Pages list={list} of="policy" many="policies" />
-            </>
-          )
-        }
+            )}
+            <Pages list={list} of="policy" many="policies" />
+          </>
+        )}
       </Shown>
     </Frame>
   )
@@ -54,27 +36,22 @@ export const PoliciesPage: Page = () => {
 
 const sources = { config: 'configuration', file: 'file', api: 'API' }
 
-function PolicyRow({ policy: { name, description, owner, ruleCount, source, ...policy } }: { policy: PolicySummary }) {
-  return (
-    <tr>
-      <td>
-        <a href={hrefOf('policies', name)}>
-          <Text value={name} limit={120} />
-        </a>
+const columns: readonly Column<PolicySummary>[] = [
+  {
+    name: 'Name',
+    cell: ({ name, description }) => (
+      <>
+        <PolicyName name={name} />
         {description !== '' && (
           <p class="hint">
             <Text value={description} limit={200} />
           </p>
         )}
-      </td>
-      <td>
-        <EffectMark effect={policy.default} />
-      </td>
-      <td>{ruleCount}</td>
-      <td class="wide-only">
-        <Text value={owner} limit={80} />
-      </td>
-      <td class="wide-only">{sources[source]}</td>
-    </tr>
-  )
-}
+      </>
+    ),
+  },
+  { name: 'Default', cell: policy => <EffectMark effect={policy.default} /> },
+  { name: 'Rules', cell: ({ ruleCount }) => ruleCount },
+  { name: 'Owner', kind: 'wide', cell: ({ owner }) => <Text value={owner} limit={80} /> },
+  { name: 'From', kind: 'wide', cell: ({ source }) => sources[source] },
+]

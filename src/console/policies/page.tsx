@@ -1,4 +1,5 @@
-import { Frame, Shown } from '../parts/frame.tsx'
+import { Facts } from '../parts/facts.tsx'
+import { Frame, Refresh, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { Text } from '../parts/text.tsx'
@@ -15,18 +16,11 @@ export const PolicyPage: Page = ({ params: { name = '' } }) => <OnePolicy key={n
 function OnePolicy({ name }: { readonly name: string }) {
   const reading = useRead<Policy>(`/policies/${encodeURIComponent(name)}`)
   return (
-    <Frame
-      title={<Text value={name} limit={200} />}
-      aside={
-        <button type="button" disabled={reading.isReading} onClick={reading.again}>
-          Refresh
-        </button>
-      }
-    >
+    <Frame title={<Text value={name} limit={200} />} aside={<Refresh reading={reading} />}>
       <Shown reading={reading}>
         {policy => (
           <>
-            <Facts policy={policy} />
+            <About policy={policy} />
             <Rules policy={policy} />
             <Explain key={search.value.toString()} name={policy.name} />
           </>
@@ -36,7 +30,7 @@ function OnePolicy({ name }: { readonly name: string }) {
   )
 }
 
-function Facts({ policy }: { readonly policy: Policy }) {
+function About({ policy }: { readonly policy: Policy }) {
   const { description, owner, timezone, shadowOf, version, CreatedOn } = policy
   return (
     <section class="card" aria-label="About this policy">
@@ -50,29 +44,15 @@ function Facts({ policy }: { readonly policy: Policy }) {
           In shadow of <Text value={shadowOf} />: it decides nothing, and is only counted.
         </p>
       )}
-      <dl class="pairs">
-        <div>
-          <dt>When no rule decides</dt>
-          <dd>
-            <EffectMark effect={policy.default} />
-          </dd>
-        </div>
-        <Fact name="Owner" value={owner === '' ? 'nobody' : owner} />
-        {timezone !== undefined && <Fact name="Time zone" value={timezone} />}
-        <Fact name="Made" value={timeText(CreatedOn)} />
-        <Fact name="Version" value={version.slice(0, 19)} />
-      </dl>
+      <Facts
+        facts={[
+          ['When no rule decides', <EffectMark effect={policy.default} />],
+          ['Owner', owner === '' ? 'nobody' : owner],
+          ['Time zone', timezone],
+          ['Made', timeText(CreatedOn)],
+          ['Version', version.slice(0, 19)],
+        ]}
+      />
     </section>
-  )
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        <Text value={value} limit={200} />
-      </dd>
-    </div>
   )
 }

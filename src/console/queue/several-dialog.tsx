@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../api.ts'
 import { toast } from '../notices.ts'
 import { Dialog } from '../parts/dialog.tsx'
+import { Problem } from '../parts/states.tsx'
 import { CommentField, denyPresets } from '../request/comment.tsx'
 import { plural } from '../text.ts'
 import type { HitlSummary, VerdictOutcome } from '../types.ts'
@@ -78,11 +79,7 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
       )}
       <SeveralTable items={items} compared={compared} outcomes={outcomes} />
       {!isOver && <CommentField value={comment} onInput={setComment} presets={isApproval ? [] : denyPresets} isFirst />}
-      {problem !== undefined && (
-        <p class="notice bad" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       {outcomes === undefined && waiting.length === 0 && (
         <p class="notice warn" role="alert">
           None of them waits any more. Nothing was sent from here.

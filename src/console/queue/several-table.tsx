@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
 import { useSome } from '../parts/some.tsx'
+import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { DifferingValue, sameText } from '../request/changes.tsx'
 import { areSame, type Comparison, compareRequests } from '../request/differences.ts'
@@ -63,7 +64,7 @@ interface TableProps {
   readonly outcomes: readonly VerdictOutcome[] | undefined
 }
 
-interface Column {
+interface Differing {
   readonly name: string
   readonly kind: TextKind
   readonly values: readonly (string | undefined)[]
@@ -77,33 +78,25 @@ export function SeveralTable({ items, compared, outcomes }: TableProps) {
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard */}
       <section class="items" tabIndex={0} aria-label="Requests, and what differs in them">
-        <table class="grid">
-          <thead>
-            <tr>
-              <th scope="col">Request</th>
-              {columns.map(({ name, kind }) => (
-                <th key={name} scope="col">
-                  <Cut pieces={[{ text: name }]} kind={kind} first={120} />
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {items.map((view, index) => (
-              <tr key={view.id}>
-                <th scope="row">
+        <Table
+          items={items}
+          columns={[
+            {
+              name: 'Request',
+              kind: 'row',
+              cell: view => (
+                <>
                   <What view={view} />
                   <State view={view} outcome={outcomes?.find(({ id }) => id === view.id)} />
-                </th>
-                {columns.map(({ name, kind, values }) => (
-                  <td key={name}>
-                    <DifferingValue value={values[index]} kind={kind} first={120} />
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+                </>
+              ),
+            },
+            ...columns.map(({ name, kind, values }) => ({
+              name: <Cut pieces={[{ text: name }]} kind={kind} first={120} />,
+              cell: (_: HitlSummary, index: number) => <DifferingValue value={values[index]} kind={kind} first={120} />,
+            })),
+          ]}
+        />
       </section>
       {more && <p class="hint">Values that differ: {more}</p>}
       <Notes compared={compared} />
@@ -112,8 +105,8 @@ export function SeveralTable({ items, compared, outcomes }: TableProps) {
 }
 
 /** What the list knows of them, where it is not the same. */
-function summaryColumns(items: readonly HitlSummary[]): readonly Column[] {
-  const column = (name: string, read: (view: HitlSummary) => string): Column => ({
+function summaryColumns(items: readonly HitlSummary[]): readonly Differing[] {
+  const column = (name: string, read: (view: HitlSummary) => string): Differing => ({
     name,
     kind: 'told',
     values: items.map(read),
@@ -126,7 +119,7 @@ function summaryColumns(items: readonly HitlSummary[]): readonly Column[] {
   return all.filter(({ values }) => new Set(values).size > 1)
 }
 
-const columnsOf = ({ part, differences, kind }: Comparison): readonly Column[] =>
+const columnsOf = ({ part, differences, kind }: Comparison): readonly Differing[] =>
   differences.map(({ where, values }) => ({ name: `${part}: ${where}`, kind, values }))
 
 function Notes({ compared }: { readonly compared: Compared | undefined }) {

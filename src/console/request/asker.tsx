@@ -1,6 +1,7 @@
-import { useEffect, useState } from 'preact/hooks'
-import { call } from '../api.ts'
 import { now } from '../clock.ts'
+import { Facts } from '../parts/facts.tsx'
+import { useRead } from '../parts/read.ts'
+import { Trust } from '../parts/standing.tsx'
 import { Text } from '../parts/text.tsx'
 import { hrefOf } from '../router.ts'
 import { agoText } from '../text.ts'
@@ -10,53 +11,26 @@ import { outcomeOf } from './outcome.ts'
 
 /** Who asks, how it stood before, and how this differs from what was approved before. */
 export function Asker({ view }: { readonly view: HitlRequest }) {
-  const [activity, setActivity] = useState<AgentActivity>()
-  useEffect(() => {
-    void call<AgentActivity>('GET', `/agents/${view.agentId}/activity`).then(
-      answer => answer.ok && setActivity(answer.data),
-    )
-  }, [view.agentId])
+  const { data: activity } = useRead<AgentActivity>(`/agents/${view.agentId}/activity`)
+  const { agent, counts } = activity ?? {}
   const verdicts = (activity?.verdicts ?? []).filter(({ id }) => id !== view.id).slice(0, 5)
   return (
     <section aria-labelledby="who">
       <h2 id="who">Who asks</h2>
-      <dl class="pairs">
-        <div>
-          <dt>Agent</dt>
-          <dd>
+      <Facts
+        facts={[
+          [
+            'Agent',
             <a href={hrefOf('agents', view.agentId)}>
               <Text value={view.agentName ?? 'not registered any more'} />
-            </a>
-          </dd>
-        </div>
-        <div>
-          <dt>Owner</dt>
-          <dd>
-            <Text value={view.ownerId ?? ''} />
-          </dd>
-        </div>
-        {activity !== undefined && (
-          <>
-            <div>
-              <dt>Trust</dt>
-              <dd>
-                <meter min={0} max={1} value={activity.agent.trustScore} aria-label="Trust" />{' '}
-                {activity.agent.trustScore.toFixed(2)}
-              </dd>
-            </div>
-            <div>
-              <dt>Status</dt>
-              <dd>{activity.agent.status}</dd>
-            </div>
-            <div>
-              <dt>Last 24 hours</dt>
-              <dd>
-                {activity.counts.hitlLast24h} held, {activity.counts.humanDeniedLast24h} denied by people
-              </dd>
-            </div>
-          </>
-        )}
-      </dl>
+            </a>,
+          ],
+          ['Owner', view.ownerId ?? ''],
+          ['Trust', agent && <Trust score={agent.trustScore} />],
+          ['Status', agent?.status],
+          ['Last 24 hours', counts && `${counts.hitlLast24h} held, ${counts.humanDeniedLast24h} denied by people`],
+        ]}
+      />
       {verdicts.length > 0 && (
         <>
           <h3>Last verdicts</h3>

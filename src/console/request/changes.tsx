@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, query } from '../api.ts'
 import { now } from '../clock.ts'
-import { useSome } from '../parts/some.tsx'
+import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { groupOf } from '../queue/choice.ts'
 import { hrefOf } from '../router.ts'
@@ -50,39 +50,23 @@ export function sameText(comparisons: readonly Comparison[]): string {
 }
 
 function Differing({ comparison: { part, differences, kind, note } }: { readonly comparison: Comparison }) {
-  const [shown, more] = useSome(differences)
+  const value = (at: number) => (difference: Difference) => <DifferingValue value={difference.values[at]} kind={kind} />
   return (
     <>
       {differences.length > 0 && (
-        <table class="grid changes">
-          <caption>{part}</caption>
-          <thead>
-            <tr>
-              <th scope="col">Where</th>
-              <th scope="col">Approved</th>
-              <th scope="col">Now</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map(({ where, values }) => (
-              <tr key={where}>
-                <th scope="row">
-                  <Cut pieces={[{ text: where }]} kind={kind} first={200} />
-                </th>
-                {values.map(value => (
-                  <td>
-                    <DifferingValue value={value} kind={kind} />
-                  </td>
-                ))}
-              </tr>
-            ))}
-            {more && (
-              <tr>
-                <td colSpan={3}>{more}</td>
-              </tr>
-            )}
-          </tbody>
-        </table>
+        <Table
+          caption={part}
+          items={differences}
+          columns={[
+            {
+              name: 'Where',
+              kind: 'row',
+              cell: ({ where }) => <Cut pieces={[{ text: where }]} kind={kind} first={200} />,
+            },
+            { name: 'Approved', cell: value(0) },
+            { name: 'Now', cell: value(1) },
+          ]}
+        />
       )}
       {note !== undefined && (
         <p class="hint">

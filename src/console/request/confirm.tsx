@@ -1,7 +1,5 @@
-import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
-import { Dialog } from '../parts/dialog.tsx'
+import { Act, type ActProps } from '../parts/act.tsx'
 import { Method } from '../parts/marks.tsx'
 import { Cut, Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
@@ -18,48 +16,23 @@ export interface DialogProps {
   readonly onBusy: (isBusy: boolean, problem?: string) => void
 }
 
-interface ConfirmProps extends DialogProps {
-  readonly title: string
-  readonly verb: string
-  readonly tone: 'primary' | 'danger'
-  /** What is done; undefined when it was done. */
-  readonly act: () => Promise<Failure | undefined>
-  readonly children: ComponentChildren
-}
+type ConfirmProps = DialogProps & Omit<ActProps, 'isBlocked'>
 
 /** The step between a decision and what it does. It ends with the request; other failures stay in it. */
-export function Confirm({ view, title, verb, tone, act, children, onClose, onDone, onEnded, onBusy }: ConfirmProps) {
-  const [isBusy, setBusy] = useState(false)
-  const [failure, setFailure] = useState<Failure>()
-  const confirm = async () => {
-    if (isBusy) return
-    setBusy(true)
+export function Confirm({ view, act, children, onEnded, onBusy, ...props }: ConfirmProps) {
+  const decide = async () => {
     onBusy(true)
     const failed = await act()
-    setBusy(false)
-    onBusy(false, failed && textOf(failed))
-    if (failed === undefined) onDone()
-    else if (ends.has(failed.code)) onEnded(textOf(failed))
-    else setFailure(failed)
+    const failure = failed && { ...failed, detail: textOf(failed) }
+    onBusy(false, failure?.detail)
+    if (failure !== undefined && ends.has(failure.code)) onEnded(failure.detail)
+    return failure
   }
   return (
-    <Dialog title={title} onClose={onClose} onConfirm={() => void confirm()}>
+    <Act {...props} act={decide}>
       <Line view={view} />
       {children}
-      {failure !== undefined && (
-        <p class="notice bad" role="alert">
-          {textOf(failure)}
-        </p>
-      )}
-      <p class="actions">
-        <button type="button" onClick={onClose}>
-          {failure === undefined ? 'Cancel' : 'Close'}
-        </button>
-        <button type="button" class={tone} disabled={isBusy} onClick={() => void confirm()}>
-          {isBusy ? 'Sending…' : verb}
-        </button>
-      </p>
-    </Dialog>
+    </Act>
   )
 }
 

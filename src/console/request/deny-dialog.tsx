@@ -1,5 +1,4 @@
-import { call } from '../api.ts'
-import { toast } from '../notices.ts'
+import { change } from '../api.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import { CommentField, denyPresets } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
@@ -10,14 +9,12 @@ export function DenyDialog(props: DialogProps) {
   const comment = drafts.value.get(id) ?? ''
   const act = async () => {
     const body = comment === '' ? {} : { comment }
-    const answer = await call('POST', `/hitl/${id}/deny`, { body, seen: digest })
-    if (!answer.ok) return answer.failure
-    setDraft(id, '')
-    toast('Denied.', 'good')
-    return undefined
+    const failure = await change('POST', `/hitl/${id}/deny`, { body, seen: digest })
+    if (failure === undefined) setDraft(id, '')
+    return failure
   }
   return (
-    <Confirm {...props} title="Deny" verb="Deny" tone="danger" act={act}>
+    <Confirm {...props} title="Deny" verb="Deny" said="Denied." act={act}>
       <CommentField value={comment} onInput={text => setDraft(id, text)} presets={denyPresets} isFirst />
     </Confirm>
   )

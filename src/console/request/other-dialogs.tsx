@@ -1,5 +1,4 @@
-import { call } from '../api.ts'
-import { toast } from '../notices.ts'
+import { change } from '../api.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import { approveAgain } from './approve-dialog.tsx'
 import { CommentField } from './comment.tsx'
@@ -15,7 +14,7 @@ export function ResendDialog(props: DialogProps) {
     return failure
   }
   return (
-    <Confirm {...props} title="Send it again?" verb="Send again" tone="danger" act={act}>
+    <Confirm {...props} title="Send it again?" verb="Send again" act={act}>
       <p class="notice warn">
         It was sent before, and nobody knows whether it arrived. If it did, what it asks for happens twice: a payment is
         made twice, a message goes out twice. Look at the upstream first.
@@ -28,14 +27,15 @@ export function ResendDialog(props: DialogProps) {
 /** Bars the agent until an admin lifts it. */
 export function QuarantineDialog(props: DialogProps) {
   const { agentId, agentName } = props.view
-  const act = async () => {
-    const answer = await call('POST', `/agents/${agentId}/quarantine`)
-    if (!answer.ok) return answer.failure
-    toast('The agent is quarantined.', 'good')
-    return undefined
-  }
+  const act = () => change('POST', `/agents/${agentId}/quarantine`)
   return (
-    <Confirm {...props} title={`Quarantine ${agentName ?? 'the agent'}?`} verb="Quarantine" tone="danger" act={act}>
+    <Confirm
+      {...props}
+      title={`Quarantine ${agentName ?? 'the agent'}?`}
+      verb="Quarantine"
+      said="The agent is quarantined."
+      act={act}
+    >
       <p data-first tabIndex={-1}>
         Nothing of it passes until an admin lifts the quarantine, and what it has under way ends. Its requests stay in
         the queue; while it is quarantined they cannot be approved.

@@ -3,6 +3,7 @@ import { formCoding, type Pair } from '../body/form.ts'
 import { type Json, type JsonObject, type JsonString, jsonCoding, stringOf } from '../body/json.ts'
 import { memberOf, type ReadBody, type Shape, without } from '../body/kind.ts'
 import { useSome } from '../parts/some.tsx'
+import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { JsonTree } from './json.tsx'
 import { BodyBytes, BodyText, Long } from './long.tsx'
@@ -136,35 +137,25 @@ function StringText({ value, body }: { readonly value: Json; readonly body: Read
 }
 
 function Form({ body, pairs }: { readonly body: ReadBody; readonly pairs: readonly Pair[] }) {
-  const [shown, more] = useSome(pairs)
+  const pieces = (range: Pair['name']) => segmentsOf(body, range, formCoding)
   return (
-    <table class="grid">
-      <caption class="hidden">Form</caption>
-      <tbody>
-        {shown.map(({ name, value }) => (
-          <tr key={name.from}>
-            <th scope="row">
-              {name.from === name.to ? (
-                <em>no name</em>
-              ) : (
-                <Cut pieces={segmentsOf(body, name, formCoding)} kind="bytes" first={300} />
-              )}
-            </th>
-            <td>
-              {value === undefined ? (
-                <em>no value</em>
-              ) : (
-                <Cut pieces={segmentsOf(body, value, formCoding)} kind="bytes" first={8_192} />
-              )}
-            </td>
-          </tr>
-        ))}
-        {more && (
-          <tr>
-            <td colSpan={2}>{more}</td>
-          </tr>
-        )}
-      </tbody>
-    </table>
+    <Table
+      label="Form"
+      hidesNames
+      items={pairs}
+      columns={[
+        {
+          name: 'Name',
+          kind: 'row',
+          cell: ({ name }) =>
+            name.from === name.to ? <em>no name</em> : <Cut pieces={pieces(name)} kind="bytes" first={300} />,
+        },
+        {
+          name: 'Value',
+          cell: ({ value }) =>
+            value === undefined ? <em>no value</em> : <Cut pieces={pieces(value)} kind="bytes" first={8_192} />,
+        },
+      ]}
+    />
   )
 }

@@ -1,6 +1,7 @@
+import { Facts } from '../parts/facts.tsx'
+import { PolicyName } from '../parts/policy-name.tsx'
+import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
-import { hrefOf } from '../router.ts'
-import { mayRead } from '../session.ts'
 import type { HitlRequest } from '../types.ts'
 
 /** The rule, what it looked at, and the signals of risk with their points. */
@@ -19,30 +20,13 @@ export function Why({ view }: { readonly view: HitlRequest }) {
       <p>
         <Text value={reason} />
       </p>
-      <dl class="pairs">
-        <div>
-          <dt>Policy</dt>
-          <dd>
-            {policyName != null && mayRead.value ? (
-              <a href={hrefOf('policies', policyName)}>{policyName}</a>
-            ) : (
-              (policyName ?? 'none')
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Rule</dt>
-          <dd>{rule ?? 'the default of the policy'}</dd>
-        </div>
-        {policyVersion != null && (
-          <div>
-            <dt>Version</dt>
-            <dd>
-              <code>{policyVersion.slice(0, 19)}</code>
-            </dd>
-          </div>
-        )}
-      </dl>
+      <Facts
+        facts={[
+          ['Policy', policyName == null ? 'none' : <PolicyName name={policyName} />],
+          ['Rule', rule ?? 'the default of the policy'],
+          ['Version', policyVersion == null ? undefined : <code>{policyVersion.slice(0, 19)}</code>],
+        ]}
+      />
       {matched.length > 0 && <Matched matched={matched} />}
       {risk != null && <Risk risk={risk} />}
     </section>
@@ -51,60 +35,38 @@ export function Why({ view }: { readonly view: HitlRequest }) {
 
 function Matched({ matched }: { readonly matched: readonly Readonly<Record<string, unknown>>[] }) {
   return (
-    <table class="grid">
-      <caption>Conditions that matched</caption>
-      <thead>
-        <tr>
-          <th scope="col">Condition</th>
-          <th scope="col">Value</th>
-        </tr>
-      </thead>
-      <tbody>
-        {matched.map(({ condition, actual }) => (
-          <tr>
-            <td>
-              <Text value={String(condition ?? '')} />
-            </td>
-            <td>
-              <Text value={typeof actual === 'string' ? actual : JSON.stringify(actual ?? null)} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      caption="Conditions that matched"
+      items={matched}
+      columns={[
+        { name: 'Condition', cell: ({ condition }) => <Text value={String(condition ?? '')} /> },
+        {
+          name: 'Value',
+          cell: ({ actual }) => <Text value={typeof actual === 'string' ? actual : JSON.stringify(actual ?? null)} />,
+        },
+      ]}
+    />
   )
 }
 
 function Risk({ risk }: { readonly risk: Readonly<Record<string, unknown>> }) {
   const { score, threshold, signals } = risk
-  const list = Array.isArray(signals) ? signals : []
   return (
-    <table class="grid">
-      <caption>
-        Risk {String(score)}, threshold {String(threshold)}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Signal</th>
-          <th scope="col">Points</th>
-        </tr>
-      </thead>
-      <tbody>
-        {list.map(one => (
-          <tr>
-            <td>
-              <Text value={String(one.signal ?? JSON.stringify(one))} />
-              {one.detail !== undefined && (
-                <>
-                  {' '}
-                  <Text value={String(one.detail)} />
-                </>
-              )}
-            </td>
-            <td class="number">{String(one.points ?? one.score ?? one.weight ?? '')}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      caption={`Risk ${score}, threshold ${threshold}`}
+      items={Array.isArray(signals) ? signals : []}
+      columns={[
+        {
+          name: 'Signal',
+          cell: one => (
+            <>
+              <Text value={String(one.signal ?? JSON.stringify(one))} />{' '}
+              {one.detail !== undefined && <Text value={String(one.detail)} />}
+            </>
+          ),
+        },
+        { name: 'Points', kind: 'number', cell: one => String(one.points ?? one.score ?? one.weight ?? '') },
+      ]}
+    />
   )
 }

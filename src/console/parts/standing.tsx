@@ -1,5 +1,5 @@
-import { Mark, type Tone } from '../parts/marks.tsx'
 import type { AgentStatus } from '../types.ts'
+import { Mark, type Tone } from './marks.tsx'
 
 const tones: Readonly<Record<AgentStatus, Tone>> = {
   Active: 'good',
