@@ -4,7 +4,7 @@ import { type PolicyFolder, readPolicyFiles } from '../policies/files.ts'
 import { languageOf } from '../policies/language.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
-import { type LintWarning, lintPolicy, type SilencedWarning } from '../policy/lint/lint.ts'
+import { type LintWarning, lintPolicy, type SilencedWarning, type Unfinished } from '../policy/lint/lint.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
@@ -16,7 +16,7 @@ mistake, and a warning (W_...) for what is valid but probably a mistake. Warning
 reason. Exit code 0 when there is no mistake, else 1.
 
   --strict       warnings count as mistakes; silenced ones do not
-${jsonHelp}: ok, policies, mistakes, warnings, silenced
+${jsonHelp}: ok, policies, mistakes, warnings, silenced, unfinished
 ${configHelp}
 
 Examples:
@@ -38,6 +38,7 @@ export async function run(shell: Shell): Promise<number> {
     mistakes: [...lines, ...prepared.lines],
     warnings: reports.flatMap(({ warnings }) => warnings),
     silenced: reports.flatMap(({ silenced }) => silenced),
+    unfinished: reports.flatMap(({ unfinished }) => unfinished),
   }
   const ok = result.mistakes.length === 0 && (values.strict !== true || result.warnings.length === 0)
   if (values.json === true) printJson(shell, { ok, ...result })
@@ -51,11 +52,14 @@ interface PolicyCheckResult extends WarningReport {
   readonly mistakes: readonly string[]
 }
 
-function printLines(shell: Shell, { policies, mistakes, warnings, silenced }: PolicyCheckResult): void {
+function printLines(shell: Shell, { policies, mistakes, warnings, silenced, unfinished }: PolicyCheckResult): void {
   const lineOf = ({ place, path, message }: Placed<LintWarning>) => `${place}: ${path}: ${message}`
   for (const mistake of mistakes) shell.complain(mistake)
   for (const warning of warnings) shell.print(`${lineOf(warning)} (${warning.code})`)
   for (const warning of silenced) shell.print(`${lineOf(warning)} (${warning.code}, silenced: ${warning.reason})`)
+  for (const { place, code, rules } of unfinished) {
+    shell.print(`${place}: not looked for in the last ${rules} rules, which takes too long: ${code}`)
+  }
   const counts = `policies: ${policies}, mistakes: ${mistakes.length}, warnings: ${warnings.length}`
   shell.print(silenced.length === 0 ? counts : `${counts}, silenced: ${silenced.length}`)
 }
@@ -66,11 +70,12 @@ function readConfigured({ config, baseDirectory }: Configuration): Promise<Polic
 }
 
 /** A warning, and where it is: `policies/x.yaml:8:5`. */
-type Placed<W extends LintWarning> = W & { readonly place: string }
+type Placed<W> = W & { readonly place: string }
 
 interface WarningReport {
   readonly warnings: readonly Placed<LintWarning>[]
   readonly silenced: readonly Placed<SilencedWarning>[]
+  readonly unfinished: readonly Placed<Unfinished>[]
 }
 
 /** A document with mistakes has no warnings. */
@@ -79,8 +84,12 @@ async function lintInput(
   { config }: Configuration,
 ): Promise<WarningReport> {
   const parsed = await parsePolicyInTurns(document, languageOf(config))
-  if ('problems' in parsed) return { warnings: [], silenced: [] }
-  const { warnings, silenced } = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
+  if ('problems' in parsed) return { warnings: [], silenced: [], unfinished: [] }
+  const report = lintPolicy(parsed.policy, { now: systemClock.now(), unchangedSince: createdAt })
   const placed = <W extends LintWarning>(warning: W): Placed<W> => ({ place: where(warning.path), ...warning })
-  return { warnings: warnings.map(placed), silenced: silenced.map(placed) }
+  return {
+    warnings: report.warnings.map(placed),
+    silenced: report.silenced.map(placed),
+    unfinished: report.unfinished.map(one => ({ place: where('rules'), ...one })),
+  }
 }

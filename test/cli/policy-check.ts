@@ -55,10 +55,25 @@ t.test('without files, the policies of the configuration are checked', async t =
   t.equal(out[1], 'policies: 2, mistakes: 0, warnings: 1')
 })
 
-t.test('the shipped policies have no mistake and no warning', async t => {
+t.test('the shipped policies have no mistake, and no warning that they do not silence', async t => {
   const { code, out } = await check('--strict')
   t.equal(code, 0, out.join('\n'))
-  t.match(out.at(-1), /^policies: \d+, mistakes: 0, warnings: 0$/)
+  t.match(out.at(-1), /^policies: \d+, mistakes: 0, warnings: 0(, silenced: 1)?$/)
+})
+
+t.test('warnings that would take too long to look for are named', async t => {
+  const rules = Array.from({ length: 200 }, (_, n) => ({
+    ...{ name: `r${n}`, effect: n < 130 ? 'Hitl' : 'Allow', priority: n < 130 ? 1 : 0 },
+    conditions: [{ field: `input.body.${n < 130 ? 'amount' : 'other'}`, operator: 'gt', value: n }],
+  }))
+  const file = `${testdir(t, { 'large.json': JSON.stringify({ name: 'large', rules }) })}/large.json`
+  const { out } = await check(file)
+  t.match(
+    out.at(-2),
+    /^.*large\.json:1:\d+: not looked for in the last \d+ rules, which takes too long: W_MISSING_PASSES$/,
+  )
+  const { out: json } = await check(file, '--json')
+  t.match(JSON.parse(json[0] ?? '').unfinished, [{ place: /large\.json/, code: 'W_MISSING_PASSES', rules: Number }])
 })
 
 t.test('with --json mistakes and warnings are one line of JSON', async t => {

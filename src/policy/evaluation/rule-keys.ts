@@ -54,19 +54,22 @@ function union(nodes: readonly Node[], keys: KeysOf): readonly string[] | undefi
   return [...all]
 }
 
-function hostKeys({ field, operator, value }: Condition): readonly string[] | undefined {
+function hostKeys(condition: Condition): readonly string[] | undefined {
+  const { field, operator, value } = condition
+  if (field === 'input.origin') return equalTo(condition)?.map(hostOfOrigin)
   if (field !== 'input.host') return undefined
-  if (operator === 'eq') return normalised([value])
   if (operator === 'endsWith') return value.startsWith('.') ? [value.toLowerCase()] : undefined
-  const words = operator === 'in' || operator === 'hostMatches' ? readWords(value) : undefined
-  if (words === undefined) return undefined
-  return operator === 'in' ? normalised(words) : words.flatMap(patternKeys)
+  return operator === 'hostMatches' ? readWords(value).flatMap(patternKeys) : equalTo(condition)
 }
 
-function normalised(words: readonly string[]): readonly string[] {
-  const { normalise } = fieldKinds.get('input.host') ?? {}
-  return words.map(word => normalise?.(word) ?? word)
+/** The values of an equality, as requests have them. */
+function equalTo({ field, operator, value }: Condition): readonly string[] | undefined {
+  const words = operator === 'eq' ? [value] : operator === 'in' ? readWords(value) : undefined
+  const { normalise } = fieldKinds.get(field) ?? {}
+  return words?.map(word => normalise?.(word) ?? word)
 }
+
+const hostOfOrigin = (origin: string) => origin.replace(/^https?:\/\/|:\d+$/g, '')
 
 function patternKeys(word: string): readonly string[] {
   const pattern = parseHostPattern(word.toLowerCase())

@@ -1,29 +1,76 @@
-import { fieldsOf } from '../evaluation/rule.ts'
+import { type CompiledRule, fieldsOf } from '../evaluation/rule.ts'
 import { keysOf } from '../evaluation/rule-keys.ts'
-import type { Rule } from '../language/model.ts'
-import type { Examined } from './examined.ts'
+import type { Node } from '../language/model.ts'
+import { Facts } from '../request/facts.ts'
+import { noRisk } from '../risk/risk.ts'
+import { False } from '../values/truth.ts'
+import { type Examined, holds } from './examined.ts'
 import type { LintWarning } from './warning.ts'
+import { witnessOf } from './witness.ts'
 
-/** Warnings about rules on the body, ranked above rules for the same host that the head alone would settle. */
+/** Rules on the body of one host that a rule on the head is compared with. */
+const maxCompared = 8
+
+/**
+ * Warnings about rules on the body, ranked above rules for the same host that the head alone would settle. Each is shown by
+ * the head of a request, for which the one rule waits and the other holds.
+ */
 export function bodyFirstWarnings(examined: Examined): LintWarning[] {
-  const waiting = new Map<string, Rule>()
-  const found: LintWarning[] = []
-  for (const { rule } of examined.compiled.rules) {
-    const hosts = keysOf(rule.conditions).hosts ?? []
-    if (readsBody(rule)) for (const host of hosts) waiting.has(host) || waiting.set(host, rule)
-    else for (const host of hosts) found.push(...heldBy(examined, waiting, host, rule))
+  const waiting = new Waiting()
+  return examined.compiled.rules.flatMap(compiled => {
+    const hosts = keysOf(compiled.rule.conditions).hosts ?? []
+    if (!isOfHead(compiled.rule.conditions)) waiting.add(hosts, compiled)
+    else if (compiled.effect !== 'Hitl') {
+      const waits = waiting.take(hosts, compiled)
+      const name = JSON.stringify(compiled.rule.name)
+      const message = `reads the body before rule ${name}, which needs only the head: bodies are held`
+      if (waits !== undefined) return [examined.warn('W_BODY_FIRST', waits.rule, message)]
+    }
+    return []
+  })
+}
+
+/** Rules on the body by host, as far as they have no warning yet. */
+class Waiting {
+  readonly #byHost = new Map<string, Set<CompiledRule>>()
+
+  add(hosts: readonly string[], compiled: CompiledRule): void {
+    for (const host of hosts) {
+      const known = this.#byHost.get(host)
+      if (known === undefined) this.#byHost.set(host, new Set([compiled]))
+      else if (known.size < maxCompared) known.add(compiled)
+    }
   }
-  return found
+
+  /** Takes out a rule for which requests wait that `settled` would settle. */
+  take(hosts: readonly string[], settled: CompiledRule): CompiledRule | undefined {
+    for (const host of hosts) {
+      for (const compiled of this.#byHost.get(host) ?? []) {
+        if (!holdsUp(compiled, settled)) continue
+        for (const other of keysOf(compiled.rule.conditions).hosts ?? []) this.#byHost.get(other)?.delete(compiled)
+        return compiled
+      }
+    }
+    return undefined
+  }
 }
 
-function heldBy(examined: Examined, waiting: Map<string, Rule>, host: string, settled: Rule): LintWarning[] {
-  const rule = waiting.get(host)
-  if (rule === undefined || settled.effect === 'Hitl') return []
-  for (const [other, waits] of waiting) if (waits === rule) waiting.delete(other)
-  const message = `reads the body before rule ${JSON.stringify(settled.name)}, which needs only the head: bodies are held`
-  return [examined.warn('W_BODY_FIRST', rule, message)]
+/** Whether `waits` needs the body of a request that `settled` would settle. */
+function holdsUp(waits: CompiledRule, settled: CompiledRule): boolean {
+  const [own, others] = [waits.rule.conditions.filter(node => isOfHead([node])), settled.rule.conditions]
+  // Where both name a value, the last one stays.
+  return [
+    [...own, ...others],
+    [...others, ...own],
+  ].some(nodes => {
+    const made = witnessOf(nodes)
+    if (made === undefined) return false
+    const facts = new Facts({ ...made.head, contentLength: -1 }, noRisk)
+    return holds(settled, facts) && waits.nodes.every(({ node, test }) => isOfRisk(node) || test(facts) !== False)
+  })
 }
 
-function readsBody(rule: Rule): boolean {
-  return rule.conditions.flatMap(fieldsOf).some(field => field.kind.phase !== 'head')
-}
+const isOfHead = (nodes: readonly Node[]) => nodes.flatMap(fieldsOf).every(({ kind }) => kind.phase === 'head')
+
+/** The score is known once the body is. */
+const isOfRisk = (node: Node) => fieldsOf(node).some(({ kind }) => kind.phase === 'risk')

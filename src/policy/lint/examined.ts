@@ -10,9 +10,17 @@ import { noRisk } from '../risk/risk.ts'
 import { True } from '../values/truth.ts'
 import type { LintWarning } from './warning.ts'
 
+/** A warning that was not looked for in all rules, because that takes too long. */
+export interface Unfinished {
+  readonly code: RuleWarning
+  /** How many rules were left out. */
+  readonly rules: number
+}
+
 /** A policy that is examined: compiled, and its rules with their places in the document. */
 export class Examined {
   readonly compiled: CompiledPolicy
+  readonly unfinished: Unfinished[] = []
   readonly #places: ReadonlyMap<Rule, number>
 
   constructor(policy: Policy) {
@@ -26,6 +34,11 @@ export class Examined {
 
   warn(code: RuleWarning, rule: Rule, message: string): LintWarning {
     return { code, path: this.pathOf(rule), rule: rule.name, message }
+  }
+
+  /** Notes that from the rule at `place` on nobody looks for these. */
+  leaveOut(place: number, ...codes: readonly RuleWarning[]): void {
+    for (const code of codes) this.unfinished.push({ code, rules: this.compiled.rules.length - place })
   }
 
   /** What the policy makes of a whole request. */

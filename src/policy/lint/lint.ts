@@ -1,6 +1,6 @@
 import type { Policy } from '../language/model.ts'
 import { bodyFirstWarnings } from './body-first.ts'
-import { Examined } from './examined.ts'
+import { Examined, type Unfinished } from './examined.ts'
 import { conditionWarnings } from './lint-rule.ts'
 import { mcpSessionWarnings } from './mcp-session.ts'
 import { missingPassesWarnings } from './missing-passes.ts'
@@ -8,6 +8,7 @@ import { orderWarnings, tieWarnings } from './order.ts'
 import { objectFieldsOf, valueWarnings } from './values.ts'
 import type { LintWarning } from './warning.ts'
 
+export type { Unfinished } from './examined.ts'
 export type { LintWarning } from './warning.ts'
 
 export interface LintOptions {
@@ -21,6 +22,8 @@ export interface LintReport {
   readonly warnings: readonly LintWarning[]
   /** Warnings that a rule silences. */
   readonly silenced: readonly SilencedWarning[]
+  /** What a large policy was not searched for to the end. */
+  readonly unfinished: readonly Unfinished[]
 }
 
 export interface SilencedWarning extends LintWarning {
@@ -42,14 +45,14 @@ export function lintPolicy(policy: Policy, options: LintOptions = {}): LintRepor
       const path = examined.pathOf(rule)
       return [...conditionWarnings(rule, path, scope), ...valueWarnings(rule, path, { scope, objects })]
     }),
-    ...orderWarnings(examined),
+    ...orderWarnings(examined).warnings,
     ...tieWarnings(examined),
     ...bodyFirstWarnings(examined),
     ...missingPassesWarnings(examined),
     ...mcpSessionWarnings(examined),
     ...shadowWarnings(policy, options),
   ]
-  return applySilence(policy, found)
+  return { ...applySilence(policy, found), unfinished: examined.unfinished }
 }
 
 function policyWarnings(policy: Policy): LintWarning[] {
@@ -68,7 +71,7 @@ function shadowWarnings(policy: Policy, { now, unchangedSince }: LintOptions): L
 }
 
 /** Takes out what the rules silence, and warns of what silences nothing. */
-function applySilence(policy: Policy, found: readonly LintWarning[]): LintReport {
+function applySilence(policy: Policy, found: readonly LintWarning[]): Omit<LintReport, 'unfinished'> {
   const silencing = new Map(policy.rules.filter(({ silence }) => silence.length > 0).map(rule => [rule.name, rule]))
   const warnings: LintWarning[] = []
   const silenced: SilencedWarning[] = []

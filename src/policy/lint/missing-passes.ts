@@ -45,13 +45,19 @@ export function passingRequests(examined: Examined): readonly Passing[] {
   const { rules } = examined.compiled
   const search = { examined, left: maxWork }
   const allows = new AllowRules(rules)
-  return rules.flatMap(compiled => {
-    if (compiled.effect === 'Allow' || search.left <= 0) return []
+  const found: Passing[] = []
+  for (const [place, compiled] of rules.entries()) {
+    if (search.left <= 0) {
+      examined.leaveOut(place, 'W_MISSING_PASSES')
+      break
+    }
+    if (compiled.effect === 'Allow') continue
     const leaves = comparedFields(compiled.rule, examined.pathOf(compiled.rule))
-    if (leaves.length === 0) return []
+    if (leaves.length === 0) continue
     const below = allows.below(compiled)
-    return leaves.flatMap(leaf => passingRequest(search, compiled, leaf, below) ?? [])
-  })
+    found.push(...leaves.flatMap(leaf => passingRequest(search, compiled, leaf, below) ?? []))
+  }
+  return found
 }
 
 /** Conditions that compare a field of the body which a request may leave out, one for each field. */

@@ -1,4 +1,3 @@
-import { rulesBefore } from '../evaluation/candidates.ts'
 import { askRule, type CompiledRule, fieldsOf } from '../evaluation/rule.ts'
 import type { Node } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
@@ -6,19 +5,51 @@ import { False } from '../values/truth.ts'
 import type { RequestDraft } from './draft.ts'
 import { type Examined, factsOf, holds } from './examined.ts'
 import { implies } from './implies.ts'
+import { Narrowing } from './narrowing.ts'
 import type { LintWarning } from './warning.ts'
 import { draftOf, passGuard, requestOf, witnessOf } from './witness.ts'
 
 /** Pairs of rules that are compared, so that a large policy is checked in seconds. */
 const maxPairs = 50_000
-const fewRules = 500
+/** Work for one policy, in rules that are asked about requests of others, for the same reason. */
+const maxWork = 4_000_000
+/** Work that comparing the conditions of two rules takes. */
+const workOfPair = 8
 
-/** Warnings about rules that follow from the rules before them. */
-export function orderWarnings(examined: Examined): LintWarning[] {
-  return examined.compiled.rules.flatMap((_, place) => warningsAt(examined, place))
+/** For each rule: what the rules before it leave of it. */
+interface Search {
+  readonly examined: Examined
+  readonly narrowing: Narrowing
+  /** Work done so far. */
+  work: number
 }
 
-function warningsAt(examined: Examined, place: number): LintWarning[] {
+export interface OrderReport {
+  readonly warnings: readonly LintWarning[]
+  /** What it took, in rules that were asked. */
+  readonly work: number
+}
+
+/**
+ * Warnings about rules that follow from the rules before them.
+ *
+ * @param most work after which the rest of the rules is left out
+ */
+export function orderWarnings(examined: Examined, most = maxWork): OrderReport {
+  const search: Search = { examined, narrowing: new Narrowing(examined.compiled), work: 0 }
+  const warnings: LintWarning[] = []
+  for (const place of examined.compiled.rules.keys()) {
+    if (search.work >= most) {
+      examined.leaveOut(place, 'W_UNREACHABLE', 'W_WITNESS')
+      break
+    }
+    warnings.push(...warningsAt(search, place))
+  }
+  return { warnings, work: search.work }
+}
+
+function warningsAt(search: Search, place: number): LintWarning[] {
+  const { examined } = search
   const { rules } = examined.compiled
   const later = rules[place]!
   const { rule } = later
@@ -27,14 +58,15 @@ function warningsAt(examined: Examined, place: number): LintWarning[] {
   }
   const draft = draftOf(rule.conditions)
   const facts = draft && witnessFacts(draft, later)
-  const earlier = facts === undefined ? allBefore(examined, place) : matchingBefore(examined, place, facts)
-  const covering = earlier.find(candidate => covers(examined, candidate, later))
+  const earlier = facts === undefined ? rules.slice(0, place) : matchingBefore(search, place, facts)
+  const covering = earlier.find(candidate => covers(search, candidate, later))
   if (covering !== undefined) {
     const name = JSON.stringify(covering.rule.name)
     const message = `never decides: rule ${name} is evaluated first and matches whenever this one does`
     return [examined.warn('W_UNREACHABLE', rule, message)]
   }
-  const first = draft === undefined || facts === undefined ? undefined : firstBefore(examined, place, draft)
+  if (draft === undefined || facts === undefined || earlier.length === 0) return []
+  const first = firstBefore(search, place, draft)
   if (first === undefined || first.effect === later.effect) return []
   const name = JSON.stringify(first.rule.name)
   return [examined.warn('W_WITNESS', rule, `rule ${name} decides a request made from the conditions of this one`)]
@@ -54,11 +86,11 @@ const maxGuards = 4
 const usualMethods = ['', 'POST', 'DELETE']
 
 /** The rule that decides the requests of a draft; undefined when the rule itself decides one of them. */
-function firstBefore(examined: Examined, place: number, draft: RequestDraft): CompiledRule | undefined {
+function firstBefore(search: Search, place: number, draft: RequestDraft): CompiledRule | undefined {
   const methods = draft.method === '' ? usualMethods : [draft.method]
   let first: CompiledRule | undefined
   for (const method of methods) {
-    const found = firstBeyondGuards(examined, place, { ...structuredClone(draft), method })
+    const found = firstBeyondGuards(search, place, { ...structuredClone(draft), method })
     if (found === undefined) return undefined
     first ??= found
   }
@@ -66,31 +98,29 @@ function firstBefore(examined: Examined, place: number, draft: RequestDraft): Co
 }
 
 /** The same for one request, once it passes the guards (`notIn` and its like) that rules before it are. */
-function firstBeyondGuards(examined: Examined, place: number, draft: RequestDraft): CompiledRule | undefined {
-  const rule = examined.compiled.rules[place]!
+function firstBeyondGuards(search: Search, place: number, draft: RequestDraft): CompiledRule | undefined {
+  const rule = search.examined.compiled.rules[place]!
   let first: CompiledRule | undefined
   for (let guards = 0; guards < maxGuards; guards++) {
     const facts = witnessFacts(draft, rule)
     if (facts === undefined) return first
-    first = matchingBefore(examined, place, facts)[0]
+    first = matchingBefore(search, place, facts)[0]
     if (first === undefined || !passGuard(draft, first.rule)) return first
   }
   return first
 }
 
-/** Without a request to narrow them down, rules are compared in small policies only. */
-function allBefore({ compiled }: Examined, place: number): readonly CompiledRule[] {
-  return place > fewRules ? [] : compiled.rules.slice(0, place)
-}
-
-function matchingBefore({ compiled }: Examined, end: number, facts: Facts): readonly CompiledRule[] {
-  const candidates = rulesBefore(compiled, facts, compiled.rules[end]!.rank - 1)
+function matchingBefore(search: Search, end: number, facts: Facts): readonly CompiledRule[] {
+  const { narrowing } = search
+  const candidates = narrowing.before(end, facts)
+  search.work += narrowing.fields + candidates.length
   return candidates.filter(rule => askRule(rule, facts) !== False)
 }
 
 /** Whether `earlier` matches in every case in which `later` does, also when that cannot be evaluated. */
-function covers({ compiled }: Examined, earlier: CompiledRule, later: CompiledRule): boolean {
-  const { scope, policy } = compiled
+function covers(search: Search, earlier: CompiledRule, later: CompiledRule): boolean {
+  search.work += workOfPair
+  const { scope, policy } = search.examined.compiled
   const held = later.rule.conditions
   const implied = earlier.rule.conditions.every(wanted => held.some(given => implies(given, wanted, scope)))
   const safe = earlier.effect !== 'Allow' || policy.onUnreadable !== 'failSafe' || held.every(isAlwaysReadable)
@@ -111,7 +141,10 @@ export function tieWarnings(examined: Examined): LintWarning[] {
     for (let before = place - 1; before >= 0 && rules[before]!.rule.priority === later.rule.priority; before--) {
       const earlier = rules[before]!
       if (earlier.effect === later.effect) continue
-      if (++pairs > maxPairs) return found
+      if (++pairs > maxPairs) {
+        examined.leaveOut(place, 'W_TIE_CONFLICT')
+        return found
+      }
       if (!overlap(earlier, later)) continue
       const name = JSON.stringify(earlier.rule.name)
       const message = `same priority as rule ${name}, different effect: ${earlier.effect} wins where both match`

@@ -66,6 +66,25 @@ t.test('the index leaves few rules to ask', async t => {
   t.match(decideHead(rulebook, other), { source: 'default', evaluated: 0 })
 })
 
+t.test('the index finds rules by the host of an origin', async t => {
+  const rules = Array.from({ length: 300 }, (_, index) => ({
+    name: `r${index}`,
+    effect: 'Deny',
+    conditions: [
+      { field: 'input.origin', operator: index % 2 === 0 ? 'eq' : 'in', value: `HTTPS://H${index}.example:443` },
+    ],
+  }))
+  const rulebook = rulebookOfCompiled(compilePolicySync(policyOf({ name: 'p', rules })))
+  for (const [url, decision, evaluated] of [
+    ['https://h42.example/', { rule: 'r42' }, 1],
+    ['https://h43.example/', { rule: 'r43' }, 1],
+    ['https://h42.example:8443/', { source: 'default' }, 1],
+    ['https://nowhere.example/', { source: 'default' }, 0],
+  ] as const) {
+    t.match(decideHead(rulebook, described({ request: { url } }).head), { ...decision, evaluated }, url)
+  }
+})
+
 t.test('compiling lets other work run, to the same result', async t => {
   const policy = policyOf(largePolicy(createRandom(1), 500))
   t.ok((await turnsDuring(() => compilePolicy(policy))) >= 4)

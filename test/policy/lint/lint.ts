@@ -164,6 +164,26 @@ t.test('rules on the body above rules on the head are named', async t => {
   const body = rule([host, is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Hitl' })
   t.strictSame(lint([body, rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])
   t.strictSame(lint([body, rule([is('input.host', 'eq', 'b.example')], { priority: 1 })]), [])
+  const get = rule([host, is('input.method', 'eq', 'GET'), is('input.body.n', 'gt', 5)], {
+    priority: 2,
+    effect: 'Hitl',
+  })
+  t.strictSame(lint([get, rule([host, is('input.method', 'eq', 'POST')], { priority: 1 })]), [], 'other requests')
+})
+
+t.test('rules on the body are compared with rules on the head by origin too', async t => {
+  const at = (value: unknown) => is('input.origin', Array.isArray(value) ? 'in' : 'eq', value)
+  const body = (value: unknown) => rule([at(value), is('input.body.n', 'gt', 5)], { priority: 2, effect: 'Hitl' })
+  const head = (value: unknown) => rule([at(value), is('input.path', 'startsWith', '/a/')], { priority: 1 })
+  const a = 'https://a.example'
+  t.strictSame(lint([body(a), head(a)]), ['W_BODY_FIRST rules[0]'])
+  t.strictSame(lint([body(a), rule([host], { priority: 1 })]), ['W_BODY_FIRST rules[0]'])
+  t.strictSame(lint([body([a, 'https://b.example']), head('https://B.example:443'), head(a)]), [
+    'W_BODY_FIRST rules[0]',
+  ])
+  t.strictSame(lint([body(a), head(['https://b.example', a])]), ['W_BODY_FIRST rules[0]'])
+  t.strictSame(lint([body(a), head(`${a}:8443`)]), [], 'another port')
+  t.strictSame(lint([body(`${a}:8443`), body(a), head(a)]), ['W_BODY_FIRST rules[1]'])
 })
 
 t.test('a rule for every request, not last, and an open default are named', async t => {

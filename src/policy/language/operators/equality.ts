@@ -11,7 +11,7 @@ export type ElementTest = (element: unknown) => Truth
 
 /** `eq`: see ListLookup for what equals what. */
 export function buildEq(operand: Operand): ElementTest {
-  const scalar = normalise({ text: operand.value, type: operand.valueType }, operand)
+  const scalar = scalarOf(operand)
   const lookup = new ListLookup([scalar], operand)
   const { text, type } = scalar
   // Plain text is by far the most common.
@@ -44,6 +44,10 @@ export function buildHasAll(operand: Operand): ElementTest {
   return hasAll
 }
 
+/** The value of `eq`. */
+export const scalarOf = (operand: Operand): Scalar =>
+  normalise({ text: operand.value, type: operand.valueType }, operand)
+
 /** The values that a field stands for. */
 function elementsOf(value: unknown): readonly unknown[] {
   if (value instanceof Several) return value.leaves
@@ -51,7 +55,8 @@ function elementsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [value]
 }
 
-function normaliseList(operand: Operand): readonly Scalar[] {
+/** The values of `in` and `hasAll`. */
+export function normaliseList(operand: Operand): readonly Scalar[] {
   const items = readList(operand.value)
   const ready: Scalar[] = []
   for (const item of items) {
