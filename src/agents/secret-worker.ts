@@ -23,8 +23,8 @@ if (port === null) throw new Error('cannot happen: secret-worker.ts runs as a wo
 
 giveWay()
 openLink<SecretCalls, object>(port, {
-  hash: (_, secret, cost) => hashSync(secret, cost),
-  verify: (_, secret, against) => verify(secret, against),
+  hash: hashSync,
+  verify,
 })
 
 /**

@@ -17,7 +17,9 @@ import { createManagementRelay } from '../threads/management-relay.ts'
 import {
   type ControlCalls,
   errorOf,
+  grantCalls,
   type LogLine,
+  queueCalls,
   type ThreadCalls,
   type ThreadData,
   type TrustNote,
@@ -44,15 +46,15 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
   port,
   {
     ping: () => undefined,
-    changeAgent: async (_, id, agent) => (await served).agents.set(id, agent),
-    changePolicies: async (_, change) => (await served).policies.apply(change),
-    changeTokens: async (_, epoch) => (await served).useEpoch(epoch),
-    forgetGrant: async (_, id) => (await served).forgetGrant(id),
-    listen: async (_, ports) => (await served).listening.join(ports),
-    setListeners: async (_, ports) => (await served).upstreams.egress.setListeners(ports),
-    setPeers: async (_, urls) => (await served).upstreams.egress.setPeers(urls),
+    changeAgent: async (id, agent) => (await served).agents.set(id, agent),
+    changePolicies: async change => (await served).policies.apply(change),
+    changeTokens: async epoch => (await served).useEpoch(epoch),
+    forgetGrant: async id => (await served).forgetGrant(id),
+    listen: async ports => (await served).listening.join(ports),
+    setListeners: async ports => (await served).upstreams.egress.setListeners(ports),
+    setPeers: async urls => (await served).upstreams.egress.setPeers(urls),
     reload: async () => (await served).reload(),
-    drain: async (_, limitMs) => (await served).drain(limitMs),
+    drain: async limitMs => (await served).drain(limitMs),
   },
   { errorOf },
 )
@@ -63,8 +65,7 @@ async function learn() {
   const { config, baseDirectory, dataDirectory, env } = data
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
-  const askMain: Lookup = (name, signal) => main.call('lookup', [name], { signal })
-  const lookup = data.asksForLookup ? askMain : systemLookup
+  const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
@@ -165,18 +166,9 @@ function fencedAs(fence: Int32Array, store: Fence | undefined): Parts['fencedAs'
 
 /** Human in the loop is the main thread's. */
 const reviews: Reviews = {
-  queue: {
-    suspend: held => main.call('suspend', [held]),
-    waitAsCall: (id, terms, signal) => main.call('waitAsCall', [id, terms], { signal }),
-    cancelCall: (...args) => main.call('cancelCall', args),
-    answer: (id, viewer) => main.call('answer', [id, viewer]),
-    checkKey: (agentId, key) => main.call('checkKey', [agentId, key]),
-  },
+  queue: main.remote(queueCalls),
+  grants: main.remote(grantCalls),
   noteTools: list => main.call('noteTools', [list]),
-  grants: {
-    use: held => main.call('useGrant', [held]),
-    releaseKey: key => main.call('releaseKey', [key]),
-  },
 }
 
 /** One log for all threads: lines are written by the main one. */

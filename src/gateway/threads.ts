@@ -2,10 +2,10 @@ import { extname } from 'node:path'
 import type { ToolNotes } from '../agents/tools.ts'
 import type { Environment } from '../config/environment.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
-import type { Methods } from '../runtime/link.ts'
+import { callable, type Methods } from '../runtime/link.ts'
 import { createPool, type ThreadPool } from '../threads/pool.ts'
 import { PortStream } from '../threads/port-stream.ts'
-import type { ControlCalls } from '../threads/protocol.ts'
+import { type ControlCalls, grantCalls, queueCalls } from '../threads/protocol.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import type { Base } from './base.ts'
@@ -70,28 +70,23 @@ function controlOf(
   lookup: Lookup,
 ): Methods<ControlCalls> {
   return {
-    suspend: (_, held) => hitl.queue.suspend(held),
-    waitAsCall: (signal, id, terms) => hitl.queue.waitAsCall(id, terms, signal),
-    cancelCall: (_, ...args) => hitl.queue.cancelCall(...args),
-    answer: (_, id, viewer) => hitl.queue.answer(id, viewer),
-    checkKey: (_, agentId, key) => hitl.queue.checkKey(agentId, key),
-    useGrant: (_, held) => hitl.grants.use(held),
-    releaseKey: (_, key) => hitl.grants.releaseKey(key),
-    noteTools: (_, list) => noteTools(list),
-    connect: (_, port, ends) => listening.adopt(new PortStream(port, ends)),
-    lookup: (signal, name) => lookup(name, signal),
-    log: (_, lines) => {
+    ...callable(hitl.queue, queueCalls),
+    ...callable(hitl.grants, grantCalls),
+    noteTools,
+    lookup,
+    connect: (port, ends) => listening.adopt(new PortStream(port, ends)),
+    log: lines => {
       for (const [level, fields, message] of lines) {
         if (typeof fields === 'string') log.line(fields, message)
         else log[level](fields, message)
       }
     },
-    keyUses: (_, uses) => {
+    keyUses: uses => {
       for (const { keyId, at } of uses) identity.keys.noteUse(keyId, at)
     },
-    needTokens: (_, agentId) => limits.agentRate.tokens?.need(agentId),
-    askedTokens: (_, agentId) => limits.agentRate.tokens?.asked(agentId),
-    trust: (_, notes) => {
+    needTokens: agentId => limits.agentRate.tokens?.need(agentId),
+    askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
+    trust: notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },
   }

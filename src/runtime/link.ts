@@ -2,12 +2,12 @@
  * Calls between two threads over one port: each side asks the other, and answers it. Messages arrive in the order they
  * were posted.
  */
-import type { MessagePort, Transferable, Worker } from 'node:worker_threads'
+import { MessagePort, type Worker } from 'node:worker_threads'
 import { asError } from '../base/as-error.ts'
 
-/** Methods by name; each gets what it was called with, and a signal that aborts when its caller no longer waits. */
+/** Methods by name, as the side that answers has them: they may return what the other side gets a promise of. */
 export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
-type Method<F> = F extends (...args: infer A) => infer R ? (signal: AbortSignal, ...args: A) => R | Awaited<R> : never
+type Method<F> = F extends (...args: infer A) => infer R ? (...args: A) => R | Awaited<R> : never
 
 /** The error of the other side. */
 export interface Failure {
@@ -40,19 +40,17 @@ export interface LinkOptions {
   readonly unrefIdle?: boolean
 }
 
-/** Options of a call. */
-export interface LinkCallOptions {
-  readonly signal?: AbortSignal
-  readonly transfer?: readonly Transferable[]
-}
-
 export interface Link<Theirs> {
-  /** Rejects with an error of `errorOf`. */
+  /**
+   * Rejects with an error of `errorOf`. A signal is the last argument: when it aborts, the one that the method got on the
+   * other side does. Ports are handed over.
+   */
   call<K extends keyof Theirs & string>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
-    options?: LinkCallOptions,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
+  /** Methods of the other side, as an object of the same interface. */
+  remote<K extends keyof Theirs & string>(methods: readonly K[]): Pick<Theirs, K>
   /** A call without a result; an error that it throws is lost. */
   tell<K extends keyof Theirs & string>(
     method: K,
@@ -62,14 +60,18 @@ export interface Link<Theirs> {
   end(): void
 }
 
-type AnyMethod = (signal: AbortSignal, ...args: readonly unknown[]) => unknown
+type AnyMethod = (...args: readonly unknown[]) => unknown
 
 interface PendingCall {
   resolve(value: unknown): void
   reject(error: Error): void
 }
 
-const neverAborts = new AbortController().signal
+/** The methods of an object that the other side may call. */
+export function callable<T, K extends keyof T & string>(object: T, names: readonly K[]): Pick<T, K> {
+  // Each name is one of the object's.
+  return Object.fromEntries(names.map(name => [name, object[name]])) as Pick<T, K>
+}
 
 /** @param methods answer the calls of the other side, those without a result too */
 export function openLink<Ours, Theirs>(
@@ -77,14 +79,14 @@ export function openLink<Ours, Theirs>(
   methods: Methods<Ours>,
   options: LinkOptions = {},
 ): Link<Theirs> {
-  const run = async (method: string, signal: AbortSignal, args: readonly unknown[]) =>
+  const run = async (method: string, args: readonly unknown[]) =>
     // The other side knows these methods by their type, and calls no others.
-    (methods[method as keyof Ours] as AnyMethod)(signal, ...args)
+    (methods[method as keyof Ours] as AnyMethod)(...args)
   const work = createWork(port, run)
   const calls = createCalls(port, options)
   port.on('message', (message: LinkMessage) => {
     if ('ask' in message) void work.begin(message)
-    else if ('tell' in message) run(message.tell, neverAborts, message.args).catch(() => {})
+    else if ('tell' in message) run(message.tell, message.args).catch(() => {})
     else if ('abort' in message) work.abort(message.abort)
     else calls.settle(message)
   })
@@ -93,11 +95,20 @@ export function openLink<Ours, Theirs>(
     work.end()
   }
   port.once('exit', end)
-  return { call: calls.call, tell: calls.tell, end }
+  return {
+    call: calls.call,
+    tell: calls.tell,
+    remote: names => {
+      const methods = names.map(name => [name, (...args: unknown[]) => calls.call(name, args)])
+      // Each method passes on its arguments, and returns a promise of what the method of its name does.
+      return Object.fromEntries(methods) as Pick<Theirs, (typeof names)[number]>
+    },
+    end,
+  }
 }
 
 /** The calls that this side answers. */
-function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSignal, readonly unknown[]]) => unknown) {
+function createWork(port: MessagePort | Worker, run: (method: string, args: readonly unknown[]) => unknown) {
   const working = new Map<number, AbortController>()
   const answers: LinkAnswer[] = []
   let ended = false
@@ -115,7 +126,7 @@ function createWork(port: MessagePort | Worker, run: (...call: [string, AbortSig
       const controller = aborts ? new AbortController() : undefined
       if (controller !== undefined) working.set(id, controller)
       try {
-        answer({ answer: id, value: await run(method, controller?.signal ?? neverAborts, args) })
+        answer({ answer: id, value: await run(method, controller === undefined ? args : [...args, controller.signal]) })
       } catch (error) {
         const { name, message } = asError(error)
         answer({ answer: id, failure: { name, message } })
@@ -138,12 +149,18 @@ function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefI
   let ended = false
 
   return {
-    call(method: string, args: readonly unknown[], { signal, transfer = [] }: LinkCallOptions = {}): Promise<never> {
+    call(method: string, given: readonly unknown[]): Promise<never> {
       if (ended) return Promise.reject(errorOf(undefined))
       const id = nextId++
+      const last = given.at(-1)
+      const signal = last instanceof AbortSignal ? last : undefined
+      const args = signal === undefined ? given : given.slice(0, -1)
       return new Promise((resolve, reject) => {
         const ask: LinkMessage = { ask: id, method, args, aborts: signal !== undefined }
-        port.postMessage(ask, [...transfer])
+        port.postMessage(
+          ask,
+          args.filter(one => one instanceof MessagePort),
+        )
         waiting.set(id, { resolve, reject })
         if (unrefIdle) port.ref()
         const abort = () => waiting.has(id) && port.postMessage({ abort: id } satisfies LinkMessage, [])

@@ -24,7 +24,7 @@ export function createManagementRelay(
   const connect = (ends: SocketEnds): Duplex => {
     const { port1, port2 } = new MessageChannel()
     const stream = new PortStream(port1)
-    main.call('connect', [port2, ends], { transfer: [port2] }).catch((error: Error) => stream.destroy(error))
+    main.call('connect', [port2, ends]).catch((error: Error) => stream.destroy(error))
     return stream
   }
 

@@ -1,19 +1,18 @@
 /** Calls between the main thread and the other threads. */
 import type { MessagePort } from 'node:worker_threads'
-import type { ToolList } from '../agents/tools.ts'
+import type { ToolNotes } from '../agents/tools.ts'
 import type { TrustCause } from '../agents/trust.ts'
-import type { Refusal } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { Fence } from '../fleet/fence.ts'
-import type { CallTerms } from '../hitl/calls.ts'
-import type { UsedGrant } from '../hitl/grants.ts'
-import type { Person, StoredAnswer, Suspended, Suspension } from '../hitl/model.ts'
-import type { DetailView } from '../hitl/view.ts'
+import type { Grants } from '../hitl/grants.ts'
+import type { Queue } from '../hitl/queue.ts'
+import type { TokenLeases } from '../limits/lease.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { LogFields, LogLevel } from '../log/log.ts'
 import { type Failure, threadError } from '../runtime/link.ts'
-import { type AgentRecord, type KeyUse, StoreError, type TakenKey } from '../storage/store.ts'
+import { type AgentRecord, type KeyUse, StoreError } from '../storage/store.ts'
+import type { Lookup } from '../upstream/resolve.ts'
 import type { Counted } from './batch.ts'
 import type { SocketEnds } from './port-stream.ts'
 import type { PolicyChange } from './replica.ts'
@@ -67,25 +66,22 @@ export interface ThreadCalls {
 export type LogLine = readonly [level: LogLevel, fields: LogFields | string, message: string]
 export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId: string | null]
 
+/** What the main thread does for the others, by the names of its own methods. */
+export const queueCalls = ['suspend', 'checkKey', 'waitAsCall', 'cancelCall', 'answer'] as const
+export const grantCalls = ['use', 'releaseKey'] as const
+type QueueCalls = Pick<Queue, (typeof queueCalls)[number]>
+type GrantCalls = Pick<Grants, (typeof grantCalls)[number]>
+
 /** Calls of a thread to the main thread. */
-export interface ControlCalls {
-  suspend(held: Suspension): Promise<Suspended | Refusal>
-  waitAsCall(id: string, terms: CallTerms): Promise<DetailView | 'cancelled' | 'unknown' | undefined>
-  cancelCall(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
-  answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
-  checkKey(agentId: string, key: string): Promise<Refusal | undefined>
-  useGrant(held: Suspension): Promise<UsedGrant | Refusal | undefined>
-  releaseKey(key: TakenKey): Promise<Refusal | undefined>
-  noteTools(list: ToolList): Promise<void>
+export interface ControlCalls extends QueueCalls, GrantCalls {
+  noteTools: ToolNotes['note']
   /** A connection for calls of the gateway itself, with the ends of that of the client. */
   connect(port: MessagePort, ends: SocketEnds): Promise<void>
-  lookup(name: string): Promise<readonly string[]>
+  lookup: Lookup
   log(lines: readonly LogLine[]): Promise<void>
   keyUses(uses: readonly KeyUse[]): Promise<void>
-  /** Tokens of this agent's rate are needed. */
-  needTokens(agentId: string): Promise<void>
-  /** Resolves when the fleet was asked for tokens, or takes too long to answer. */
-  askedTokens(agentId: string): Promise<void>
+  needTokens: TokenLeases['need']
+  askedTokens: TokenLeases['asked']
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

@@ -8,15 +8,15 @@ import { errorOf } from '../../src/threads/protocol.ts'
 interface Answers {
   add(left: number, right: number): Promise<number>
   fail(kind: string): Promise<void>
-  wait(): Promise<string>
+  wait(signal: AbortSignal): Promise<string>
 }
 
 function openPair(t: Test) {
   const { port1, port2 } = new MessageChannel()
   const seen = { aborted: 0 }
   const theirs = openLink<Answers, object>(port2, {
-    add: (_, left, right) => left + right,
-    fail: (_, kind) => {
+    add: (left, right) => left + right,
+    fail: kind => {
       throw kind === 'store' ? new StoreError('full') : new TypeError('odd')
     },
     wait: async signal => {
@@ -42,6 +42,17 @@ t.test('calls are answered, each with its own answer', async t => {
   )
 })
 
+t.test('an object of the other side is called as one of this side', async t => {
+  const { ours, seen } = openPair(t)
+  const answers = ours.remote(['add', 'wait'])
+  t.equal(await answers.add(2, 3), 5)
+  const left = new AbortController()
+  const answer = answers.wait(left.signal)
+  left.abort()
+  t.equal(await answer, 'aborted')
+  t.equal(seen.aborted, 1)
+})
+
 t.test('a failure says what it was; one of the store stays one', async t => {
   const { ours } = openPair(t)
   await t.rejects(ours.call('fail', ['store']), { name: 'StoreError', message: 'full' })
@@ -57,7 +68,7 @@ t.test('what is only told and fails is lost, and nothing else with it', async t 
 t.test('who no longer waits says so on the other side', async t => {
   const { ours, seen } = openPair(t)
   const left = new AbortController()
-  const answer = ours.call('wait', [], { signal: left.signal })
+  const answer = ours.call('wait', [left.signal])
   left.abort()
   t.equal(await answer, 'aborted')
   t.equal(seen.aborted, 1)
@@ -65,7 +76,7 @@ t.test('who no longer waits says so on the other side', async t => {
 
 t.test('when the other side is gone, calls reject and its work is aborted', async t => {
   const { ours, theirs, seen } = openPair(t)
-  const answer = ours.call('wait', [], { signal: new AbortController().signal })
+  const answer = ours.call('wait', [new AbortController().signal])
   await ours.call('add', [1, 1])
   ours.end()
   theirs.end()

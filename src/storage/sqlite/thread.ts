@@ -54,7 +54,7 @@ export async function startThread({ callMs, onLost, onFault, onRestored, ...opti
   // An idle store does not keep the process running.
   const link = openLink<StorageNews, StorageCalls>(
     worker,
-    { fault: (_, why) => onFault(why) },
+    { fault: onFault },
     { errorOf: failure => errorOf(failure, cause), unrefIdle: true },
   )
   try {

@@ -31,7 +31,7 @@ const main = openLink<StorageCalls, StorageNews>(port, {
     served = serve(database)
     return database.restored
   },
-  async run(_, call) {
+  async run(call) {
     if (served === undefined) throw new Error('cannot happen: the database is not open')
     return served.run(call)
   },
