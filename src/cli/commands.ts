@@ -20,6 +20,15 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./backup.ts')).backup,
   },
   restore: { summary: 'restore a backup', load: async () => (await import('./backup.ts')).restore },
+  'ca show': {
+    summary: 'show the certificates to trust for the forward proxy',
+    load: async () => (await import('./ca.ts')).showing,
+  },
+  'ca create': {
+    summary: 'make the certificate authority before the first start',
+    load: async () => (await import('./ca.ts')).creating,
+  },
+  'ca rotate': { summary: 'replace the certificate authority', load: async () => (await import('./ca.ts')).rotating },
   'admin reset': {
     summary: 'give the first admin a new secret, and make all tokens void',
     load: () => import('./admin-reset.ts'),

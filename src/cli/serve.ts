@@ -15,7 +15,7 @@ export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
 SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, DrainSeconds) and exit; a second signal exits at once.
-SIGHUP reloads the policies, the credentials of upstreams and the certificate.
+SIGHUP reloads the policies, the credentials of upstreams, the certificate and the certificate authority.
 Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management;
 one named forward, ForwardProxy.
 

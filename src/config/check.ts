@@ -14,6 +14,7 @@ interface CrossCheck {
 const { Provider, Jwt, Introspection } = schema.Security.AgentAuth.ExternalIdentity
 const { Bootstrap } = schema.Security
 const { Tls } = schema.System.Server
+const { Ca } = schema.ForwardProxy
 
 /** Bytes of one read: a body may exceed its limit by so much before the gateway notices. */
 const readBytes = 65_536
@@ -136,6 +137,20 @@ const checks: readonly CrossCheck[] = [
       const isHalf = (CertificateFile === undefined) !== (KeyFile === undefined)
       return isHalf && 'CertificateFile and KeyFile must both be set, or neither'
     },
+  },
+  {
+    settings: [Ca.KeyFile, Ca.CertificateFile],
+    problem: ({ ForwardProxy }) =>
+      (ForwardProxy.Ca.CertificateFile === undefined) !== (ForwardProxy.Ca.KeyFile === undefined) &&
+      'CertificateFile and KeyFile must both be set, or neither',
+  },
+  {
+    settings: [Ca.CertificateFile, schema.ForwardProxy.Enabled, schema.Storage.Provider],
+    problem: ({ ForwardProxy, Storage }) =>
+      ForwardProxy.Enabled &&
+      usesPostgres(Storage) &&
+      ForwardProxy.Ca.CertificateFile === undefined &&
+      'must be set when Storage:Provider is PostgreSQL: all gateways need one authority, and none is made then',
   },
   {
     settings: [schema.Upstreams, schema.Security.AgentAuth.CustomHeaderName],

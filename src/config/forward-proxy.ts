@@ -13,6 +13,12 @@ export const forwardProxy = {
   UnixPath: optional(
     'Unix socket to listen on as well, relative to gateway.yaml; permissions as System:Server:Unix:Mode.',
   ),
+  Ca: {
+    CertificateFile: optional(
+      'PEM file of the authority whose certificates stand in for those of upstreams, relative to gateway.yaml: the authority first, then its chain and others to trust; absent: made in the data directory. SIGHUP reloads it.',
+    ),
+    KeyFile: optional('PEM file of its private key, relative to gateway.yaml; readable by its owner alone.'),
+  },
   WaitSeconds: integer(
     300,
     'How long a held call waits for its outcome unless its rule or Prefer: wait says otherwise; then it gets 503, and the same request joins the review.',

@@ -34,6 +34,7 @@ export interface ControlPlaneParts
   readonly consoleFolder?: string | undefined
   readonly limits: { readonly managementRate: CallerRate }
   readonly telemetry: Pick<Telemetry, 'page'> | undefined
+  readonly authority: ManagementParts['authority']
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
   readonly bounds: Bounds
@@ -58,6 +59,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,
+    authority: parts.authority,
     noteRefusal: parts.repeats.note,
     takeCall: callerId =>
       managementRate.take(callerId, clock.steady()) ??

@@ -8,7 +8,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 
 /** Settings of one machine, and what has a digest of its own. */
 const ownSettings =
-  /^(?:System:Server|Storage|Fleet|Logging|Telemetry|Security:Bootstrap|Egress:SelfUrls|Policies)(?::|$)|:Directory$/
+  /^(?:System:Server|Storage|Fleet|Logging|Telemetry|Security:Bootstrap|Egress:SelfUrls|Policies|ForwardProxy:(?:Host|Port|UnixPath|Ca))(?::|$)|:Directory$/
 
 /** One for each group of settings. Secrets are left out: those that matter have fingerprints. */
 export function digestSettings(config: Config): Digests {
@@ -32,6 +32,10 @@ export function digestPolicies(list: readonly PolicyEntry[]): Digests {
   const versions = own.map(({ document, compiled }) => `${document.name} ${compiled.version}`)
   return { 'policy files': digest(versions.join('\n')) }
 }
+
+/** @param fingerprint of the certificate authority; undefined without a forward proxy */
+export const digestAuthority = (fingerprint: string | undefined): Digests =>
+  fingerprint === undefined ? {} : { 'certificate authorities': digest(fingerprint) }
 
 function withoutSecrets(entries: unknown, tree: SettingTree): unknown {
   const secrets = new Set([...settingsOf(tree)].flatMap(([path, { secret }]) => (secret === true ? path : [])))

@@ -12,7 +12,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
 import type { MetricSample } from '../telemetry/exposition.ts'
-import { digestPolicies, digestSettings } from './digests.ts'
+import { digestAuthority, digestPolicies, digestSettings } from './digests.ts'
 
 /** A store that other gateways may use as well. */
 export interface SharedStore {
@@ -27,8 +27,12 @@ export interface Fleet {
   view(): FleetView
   /** Tells the others where this one listens. */
   listens(addresses: readonly ListenerAddress[]): void
-  /** Tells the others which policies it has, and the operator of differences that last. Call about every second. */
-  sweep(policies: readonly PolicyEntry[]): void
+  /**
+   * Tells the others which policies it has, and the operator of differences that last. Call about every second.
+   *
+   * @param authority fingerprint of the certificate authority, if there is one
+   */
+  sweep(policies: readonly PolicyEntry[], authority?: string): void
   /** URLs at which the other gateways listen. */
   others(): readonly string[]
   readings(): readonly MetricSample[]
@@ -48,14 +52,18 @@ export function createFleet({ config, clock, log }: FleetParts, shared: SharedSt
   const ofSettings = digestSettings(config)
   const store = shared ?? createAlone(config, clock.now())
   let described: readonly PolicyEntry[] | undefined
+  let certified: string | undefined
   const isOpen = () => shared?.fence.isOpen ?? true
   const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
   return {
     view,
     listens: addresses => store.publish({ addresses: reachableAt(addresses) }),
-    sweep(policies) {
-      if (described !== policies) store.publish({ digests: { ...ofSettings, ...digestPolicies(policies) } })
+    sweep(policies, authority) {
+      if (described !== policies || certified !== authority) {
+        store.publish({ digests: { ...ofSettings, ...digestPolicies(policies), ...digestAuthority(authority) } })
+      }
       described = policies
+      certified = authority
       for (const { name, what } of differences.look(view().members, clock.steady())) {
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
       }

@@ -19,6 +19,7 @@ import type { OpenPorts, ThreadPool } from '../threads/pool.ts'
 import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
+import { type AuthorityHolder, auditAuthority, manageAuthority, openAuthority } from './authority.ts'
 import { type Base, createFenced } from './base.ts'
 import { createControlPlane } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
@@ -82,6 +83,7 @@ interface Foundation extends Base {
   readonly passedSockets: readonly PassedEndpoint[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
+  readonly authority: AuthorityHolder | undefined
   readonly rates: Storage['rates']
   readonly upstreams: Upstreams
   readonly identity: Identity
@@ -164,8 +166,21 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => rules.policies.close())
   await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
   const events = await openEvents({ store, identity, report })
+  const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })
   await storage.untilOpen()
-  const given = { config, baseDirectory, passedSockets, consoleFolder, certificate, clock, log, logStatus, report }
+  if (authority !== undefined) await auditAuthority({ store, clock }, authority.current)
+  const given = {
+    config,
+    baseDirectory,
+    passedSockets,
+    consoleFolder,
+    certificate,
+    authority,
+    clock,
+    log,
+    logStatus,
+    report,
+  }
   const own = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
   return { ...given, ...own, dataDirectory, identity, rules, events, followers }
 }
@@ -193,7 +208,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const { note: noteTools } = openToolNotes(foundation)
   let isStopping = false
   const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
-  const management = createControlPlane({ ...watched, overview, ...serving })
+  const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
@@ -253,11 +268,20 @@ function openToolNotes(foundation: Foundation) {
   return createToolNotes({ ...foundation, noteRepeated: repeats.note, onChange })
 }
 
-async function reload({ rules, upstreams, followers, report }: Foundation, listening: Listening): Promise<boolean> {
+async function reload(foundation: Foundation, listening: Listening): Promise<boolean> {
+  const { rules, upstreams, followers, report } = foundation
   const policiesRead = await rules.policies.reload()
   const credentialsRead = await reloadCredentials(upstreams, report)
+  const authorityRead = await reloadAuthority(foundation)
   const threadsRead = (await followers.pool?.reload()) ?? true
-  return (await listening.reload()) && credentialsRead && policiesRead && threadsRead
+  return (await listening.reload()) && credentialsRead && policiesRead && authorityRead && threadsRead
+}
+
+async function reloadAuthority({ authority, store, clock, report }: Foundation): Promise<boolean> {
+  if (authority === undefined) return true
+  const isRead = await authority.reload()
+  await auditAuthority({ store, clock }, authority.current).catch(error => report('the audit trail failed', error))
+  return isRead
 }
 
 /** Last opened, first closed. One that fails must not keep the others open. */

@@ -3,14 +3,17 @@ import { bootstrapFile } from '../agents/bootstrap.ts'
 import type { Config } from '../config/schema.ts'
 import { describeCertificate } from '../http/certificate.ts'
 import type { Certificate } from '../http/servers.ts'
+import { describeAuthority } from '../intercept/authority.ts'
+import { type AuthorityHolder, authorityWarnings } from './authority.ts'
 import type { Base } from './base.ts'
 import { isLoopback } from './entrypoints.ts'
 import type { Identity } from './identity.ts'
 import type { Rules } from './rules.ts'
 import { describeStorage, usesPostgres } from './storage.ts'
 
-export interface SummaryParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory'> {
+export interface SummaryParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock'> {
   readonly certificate: Certificate | undefined
+  readonly authority: AuthorityHolder | undefined
   readonly identity: Pick<Identity, 'tokens'>
   readonly rules: Pick<Rules, 'policies'>
   readonly warnings: readonly string[]
@@ -21,7 +24,8 @@ export type SummaryRow = readonly [string, string]
 
 /** Summary of the configuration at start, for people. */
 export function summarise(parts: SummaryParts): readonly SummaryRow[] {
-  const { config, certificate, identity, rules, warnings } = parts
+  const { config, certificate, identity, rules, warnings, clock } = parts
+  const authority = parts.authority?.current
   const names = rules.policies.book.list().map(({ document }) => document.name)
   const { Threads } = config.System.Server
   const { DenyPrivateNetworks } = config.Egress
@@ -29,6 +33,7 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
     ...row('Storage', describeStorage(parts)),
     ['Bootstrap', bootstrapText(parts)],
     ...row('Certificate', certificate && describeCertificate(certificate)),
+    ...row('CA', authority && describeAuthority(authority)),
     ...row('Threads', Threads === 1 ? undefined : String(Threads)),
     [
       'Policies',
@@ -40,9 +45,13 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       config.Hosts.map(({ Host, Upstream }) => `${Host} for ${Upstream}`).join(', ') || undefined,
     ),
     ...row('Mode', config.Policy.Mode === 'observe' ? 'OBSERVE: nothing is refused or held by policy' : undefined),
-    ...[...warnings, ...hostWarnings(config), ...forwardWarnings(config), ...identity.tokens.warnings].flatMap(
-      warning => row('Warning', warning),
-    ),
+    ...[
+      ...warnings,
+      ...hostWarnings(config),
+      ...forwardWarnings(config),
+      ...authorityWarnings(authority, clock.now()),
+      ...identity.tokens.warnings,
+    ].flatMap(warning => row('Warning', warning)),
   ]
 }
 

@@ -1,4 +1,5 @@
 import type { TrailVerification } from '../audit/verification.ts'
+import type { AuthorityHolder } from './authority.ts'
 import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Fleet } from './fleet.ts'
@@ -16,6 +17,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly overview: Pick<Overview, 'sample'>
   readonly fleet: Pick<Fleet, 'sweep'>
   readonly rules: Pick<Rules, 'policies'>
+  readonly authority: AuthorityHolder | undefined
   /** Keeps agents from the other gateways. */
   readonly guardPeers: () => void
   readonly verification: Pick<TrailVerification, 'step'>
@@ -36,7 +38,7 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     overview.sample().catch(error => report('waiting requests could not be counted', error))
     verification.step().catch(error => report('the audit trail could not be verified', error))
     guardPeers()
-    fleet.sweep(rules.policies.book.list())
+    fleet.sweep(rules.policies.book.list(), parts.authority?.current.certificate.fingerprint256)
     limits.breaker.sweep(clock.steady())
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, everyMs)

@@ -90,13 +90,16 @@ export async function parseAuthority(pair: Pair, names: Pair): Promise<Authority
 }
 
 function parseCertificates(text: string, name: string): readonly X509Certificate[] {
-  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   try {
-    return found.map(one => new X509Certificate(one))
+    return certificatesIn(text).map(one => new X509Certificate(one))
   } catch {
     throw new StartupError(`${name} contains a certificate that cannot be read.`)
   }
 }
+
+/** The certificates in a text that may have others parts, each in PEM form. */
+export const certificatesIn = (text: string): readonly string[] =>
+  text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
 
 function parseKey(text: string, name: string): KeyObject {
   try {

@@ -60,25 +60,36 @@ export interface Rotation {
   readonly keepsOld: boolean
 }
 
-/**
- * Replaces the stored authority by a new one.
- *
- * @throws StartupError when there is none
- */
-export async function rotateStoredAuthority(
-  dataDirectory: string,
-  now: number,
-  { constraints, keepsOld }: Rotation,
-): Promise<Authority> {
-  const path = authorityFile(dataDirectory)
-  const old = await readStoredAuthority(dataDirectory)
-  if (old === undefined) throw new StartupError(`${path} does not exist. To make it: agent-gateway ca create`)
-  const kept = keepsOld && isValid(old.certificate, now) ? String(old.certificate) : ''
-  await writePrivateFile(path, (await makeAuthority(now, constraints)) + kept, true)
-  return readOwn(dataDirectory)
+/** A new authority that is not yet in its file. */
+export interface PreparedAuthority {
+  readonly authority: Authority
+  /** Puts it in the place of the stored one. */
+  store(): Promise<void>
 }
 
-const isValid = ({ validToDate }: X509Certificate, now: number): boolean => validToDate.getTime() > now
+/**
+ * Makes an authority that is to replace the stored one.
+ *
+ * @param old the one in use
+ */
+export async function prepareRotation(
+  dataDirectory: string,
+  now: number,
+  { old, constraints, keepsOld }: Rotation & { readonly old: Authority },
+): Promise<PreparedAuthority> {
+  const path = authorityFile(dataDirectory)
+  const kept = keepsOld && isValid(old.certificate, now) ? String(old.certificate) : ''
+  const text = (await makeAuthority(now, constraints)) + kept
+  return {
+    authority: await parseAuthority({ certificates: text, key: text }, { certificates: path, key: path }),
+    async store() {
+      await writePrivateFile(path, text, true)
+    },
+  }
+}
+
+/** Whether it has not expired. */
+export const isValid = ({ validToDate }: X509Certificate, now: number): boolean => validToDate.getTime() > now
 
 async function readOwn(dataDirectory: string): Promise<Authority> {
   const authority = await readStoredAuthority(dataDirectory)

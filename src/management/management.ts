@@ -2,6 +2,7 @@ import { openApi, withPublicMetrics } from '../api/openapi.ts'
 import { StoreError } from '../storage/store.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
+import { authorityHandlers } from './authority.ts'
 import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
 import { fleetHandlers } from './fleet.ts'
@@ -26,8 +27,10 @@ const healthTimeLimit = 2_000
 export function createManagement(parts: ManagementParts): Management {
   const { store, clock, metrics } = parts
   const signIn = signInHandlers(parts)
+  const authority = authorityHandlers(parts)
   const open = {
     ...signIn.open,
+    ...authority.open,
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...healthHandlers({
       checks: {
@@ -59,6 +62,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...auditHandlers(parts),
     ...overviewHandlers(parts),
     ...fleetHandlers(parts),
+    ...authority.guarded,
   }
   return createRouter(metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, createGuard(parts))
 }

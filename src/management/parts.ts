@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { AgentKeys } from '../agents/keys.ts'
-import type { Registry } from '../agents/registry.ts'
+import type { By, Registry } from '../agents/registry.ts'
 import type { TrailVerification } from '../audit/verification.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Refusal, RefusalCode } from '../base/refusals.ts'
@@ -8,6 +8,8 @@ import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { Authority } from '../intercept/authority.ts'
+import type { Rotation } from '../intercept/stored-authority.ts'
 import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { RuleTally } from '../limits/rule-tally.ts'
 import type { PolicyBook } from '../policies/book.ts'
@@ -47,6 +49,8 @@ export interface ManagementParts {
   /** The keys that verify tokens: others once all tokens were made void. */
   readonly tokenKeys: () => object
   readonly consoleFiles: ConsoleFiles
+  /** The authority of the forward proxy; undefined without one. */
+  readonly authority: ManagedAuthority | undefined
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   readonly noteFailedLogin: (failed: FailedLogin) => void
   /** Takes one call of a caller: 0, or the milliseconds until it may call. A promise when the fleet must be asked. */
@@ -79,6 +83,13 @@ export interface ManagementParts {
   readonly ownUrls: readonly string[]
   /** Address of the client: logins from it are slowed down after failures. */
   readonly clientAddress: (req: IncomingMessage) => string
+}
+
+/** The authority whose certificates stand in for those of upstreams. */
+export interface ManagedAuthority {
+  readonly current: () => Authority
+  /** Replaces it in every thread. Rejects with a StoreError, and changes nothing, when that cannot be recorded. */
+  rotate(rotation: Rotation, by: By): Promise<Authority | Refusal>
 }
 
 /** Numbers and activity for the overview. */

@@ -139,6 +139,26 @@ t.test('a virtual host has a name of its own and an upstream', async t => {
   t.match(problems(hosts(entry('"a.example:80"'))), [/must be a host name without scheme, port or path/])
 })
 
+t.test(
+  'the authority of the forward proxy has both files, and is configured where several gateways need one',
+  async t => {
+    const forward = (more: string, storage = '') => `ForwardProxy: { Enabled: true${more} }\n${storage}`
+    const both = ', Ca: { CertificateFile: ca.pem, KeyFile: key.pem }'
+    t.strictSame(problems(forward('')), [])
+    t.strictSame(problems(forward(both)), [])
+    t.match(problems(forward(', Ca: { CertificateFile: ca.pem }')), [
+      /CertificateFile and KeyFile must both be set, or neither/,
+    ])
+    const database = 'Storage: { Provider: PostgreSQL, PostgreSQL: { ConnectionString: "postgres://a@b/c" } }'
+    const env = { SECURITY__AGENTAUTH__TOKENISSUANCE__SECRET: 'T2Fa8Q1xKq0wq0nZ3JrV7cD5sYbL9uPe' }
+    t.match(problems(forward('', database), env), [
+      /Ca:CertificateFile: must be set when Storage:Provider is PostgreSQL/,
+    ])
+    t.strictSame(problems(forward(both, database), env), [])
+    t.strictSame(problems(database, env), [])
+  },
+)
+
 t.test('introspection needs a client with its secret, an identity provider, and https', async t => {
   const asked = (more: string, jwt = '') => `Security: { AgentAuth: { ExternalIdentity: { Provider: Jwt,
     Jwt: { Authority: https://idp.example, Audience: gateway${jwt} }, Introspection: { ${more} } } } }`

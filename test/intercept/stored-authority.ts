@@ -10,8 +10,8 @@ import {
   authorityFile,
   createStoredAuthority,
   openStoredAuthority,
+  prepareRotation,
   readStoredAuthority,
-  rotateStoredAuthority,
 } from '../../src/intercept/stored-authority.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
@@ -105,7 +105,7 @@ t.test('constraints on names alone permit no address', async t => {
 t.test('a rotation puts a new authority before the old certificate', async t => {
   const folder = testdir(t)
   const old = await openStoredAuthority(folder, now)
-  const renewed = await rotateStoredAuthority(folder, now, { constraints: undefined, keepsOld: true })
+  const renewed = await rotate(folder, now, true)
   t.not(renewed.certificate.fingerprint256, old.certificate.fingerprint256)
   t.not(renewed.certificate.subject, old.certificate.subject)
   t.equal(renewed.bundle, `${renewed.certificate}${old.certificate}`)
@@ -117,34 +117,39 @@ t.test('a rotation puts a new authority before the old certificate', async t => 
 t.test('a second rotation drops the certificate of before the first', async t => {
   const folder = testdir(t)
   await openStoredAuthority(folder, now)
-  const second = await rotateStoredAuthority(folder, now, { constraints: undefined, keepsOld: true })
-  const third = await rotateStoredAuthority(folder, now, { constraints: undefined, keepsOld: true })
+  const second = await rotate(folder, now, true)
+  const third = await rotate(folder, now, true)
   t.equal(third.bundle, `${third.certificate}${second.certificate}`)
 })
 
 t.test('a rotation drops the old certificate when it is told so, or when it has expired', async t => {
   const folder = testdir(t)
   await openStoredAuthority(folder, now)
-  t.equal(
-    certificatesIn((await rotateStoredAuthority(folder, now, { constraints: undefined, keepsOld: false })).bundle),
-    1,
-  )
+  t.equal(certificatesIn((await rotate(folder, now, false)).bundle), 1)
   const late = now + 3_651 * dayMs
-  t.equal(
-    certificatesIn((await rotateStoredAuthority(folder, late, { constraints: undefined, keepsOld: true })).bundle),
-    1,
-  )
+  t.equal(certificatesIn((await rotate(folder, late, true)).bundle), 1)
 })
 
-t.test('there must be something to rotate', async t => {
-  const rotated = rotateStoredAuthority(testdir(t), now, { constraints: undefined, keepsOld: true })
-  await t.rejects(rotated, { message: /ca create/ })
+t.test('a prepared authority is nowhere until it is stored', async t => {
+  const folder = testdir(t)
+  const old = await openStoredAuthority(folder, now)
+  const prepared = await prepareRotation(folder, now, { old, constraints: undefined, keepsOld: true })
+  t.equal((await openStoredAuthority(folder, now)).bundle, old.bundle)
+  await prepared.store()
+  t.equal((await openStoredAuthority(folder, now)).bundle, prepared.authority.bundle)
 })
 
 t.test('certificates state times of 2050 and later in the form for them', async t => {
   const { certificate } = await openStoredAuthority(testdir(t), Date.UTC(2049, 11, 31))
   t.equal(new X509Certificate(certificate.raw).validToDate.getTime(), Date.UTC(2049, 11, 31) + 3_650 * dayMs)
 })
+
+async function rotate(folder: string, now: number, keepsOld: boolean) {
+  const old = await openStoredAuthority(folder, now)
+  const { authority, store } = await prepareRotation(folder, now, { old, constraints: undefined, keepsOld })
+  await store()
+  return authority
+}
 
 function constraintsOf(...permit: string[]): NameConstraints {
   const parsed = parsePermitted(permit)
