@@ -3,6 +3,9 @@ const gone: Readonly<Record<string, string>> = {
   'System:CircuitBreaker:WindowSeconds': 'remove it; failures within 60 seconds count',
   'Security:AgentAuth:TokenRequests:QueueLength': 'remove it; 32 secrets may wait to be hashed',
   'Policy:MaxJsonValues': 'remove it; a body may have 100000 values',
+  'Proxy:Redirects': 'remove it; links of upstreams always lead through the gateway',
+  'Proxy:Cookies': 'remove it; cookies of upstreams always get a path below their upstream',
+  'Proxy:OversizeBody': 'remove it; a longer body decides as unreadable',
   'Trust:QuarantineWindowSeconds': 'remove it; denials and losses within 300 seconds count',
 }
 

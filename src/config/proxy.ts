@@ -4,27 +4,12 @@ import { boolean, choice, integer, list, optional } from './setting.ts'
 /** Settings under `Proxy`: how requests are forwarded. */
 export const proxy = {
   Via: boolean(true, 'Add Via: 1.1 agent-gateway, which also detects loops.'),
-  Redirects: choice(
-    ['Rewrite', 'Pass'],
-    'Rewrite',
-    'Rewrite changes Location and Content-Location of upstreams to /proxy URLs; Pass leaves them, and clients that follow them send their token to the other host.',
-  ),
-  Cookies: choice(
-    ['Scope', 'Pass'],
-    'Scope',
-    'Scope removes Domain from the cookies of an upstream and moves their Path below /proxy/<origin>; Pass leaves them.',
-  ),
   MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
   MaxEvaluatedBodyBytes: integer(8_388_608, 'Most bytes of one body that are held to decide on it.', { min: 1_024 }),
   MaxHeldBytes: integer(
     67_108_864,
     'Bytes of all bodies held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of Node.js, and never less than one body of MaxEvaluatedBodyBytes.',
     { min: 65_536 },
-  ),
-  OversizeBody: choice(
-    ['unreadable', 'reject'],
-    'unreadable',
-    'A body over MaxEvaluatedBodyBytes that a rule must read: decide as unreadable, or answer 413.',
   ),
   ConnectTimeoutSeconds: integer(5, 'Time to connect to an upstream, TLS included.', { min: 1, max: 300 }),
   HeadersTimeoutSeconds: integer(600, 'Time until an upstream starts to answer.', { min: 1, max: 86_400 }),

@@ -125,7 +125,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     fencedAs: dataPlane.fencedAs,
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
-    links: { redirects: config.Proxy.Redirects, cookies: config.Proxy.Cookies, publicUrl: publicUrlOf(config) },
+    publicUrl: publicUrlOf(config),
     ends,
     report: dataPlane.report,
   }

@@ -2,15 +2,6 @@
 import type { Linked } from '../http/addressing.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Settings for the links in answers. */
-export interface Links {
-  /** Proxy:Redirects and Proxy:Cookies. */
-  readonly redirects: 'Rewrite' | 'Pass'
-  readonly cookies: 'Scope' | 'Pass'
-  /** Origin of System:PublicUrl. */
-  readonly publicUrl: string | undefined
-}
-
 /** The part of an exchange that decides where its answer may send the client. */
 export interface LinkedAnswer extends Linked, Pick<Exchange, 'addressing'> {}
 

@@ -20,7 +20,6 @@ import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
-import type { Links } from './links.ts'
 import type { ExchangeWatch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
@@ -62,7 +61,8 @@ export interface Parts {
    */
   readonly fencedAs: () => 'draining' | 'fenced' | undefined
   readonly clientIpOf: ClientIp
-  readonly links: Links
+  /** Origin of System:PublicUrl. */
+  readonly publicUrl: string | undefined
   /** Readers of answers, in the order in which answers pass them. */
   readonly readers: readonly AnswerReader[]
   readonly watch: ExchangeWatch

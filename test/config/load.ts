@@ -96,13 +96,14 @@ t.test('every mistake is reported at once, with file, line and column or the nam
 
 t.test('a setting of an earlier version is answered with what to do', async t => {
   const text =
-    'trust: { quarantinewindowseconds: 60 }\nPolicy: { MaxJsonValues: 5000, MaxJsonValue: 1 }\nRisk: { WindowSeconds: 1 }'
+    'trust: { quarantinewindowseconds: 60 }\nPolicy: { MaxJsonValues: 5000, MaxJsonValue: 1 }\nRisk: { WindowSeconds: 1 }\nProxy: { Redirects: Pass }'
   const env = { SYSTEM__CIRCUITBREAKER__WINDOWSECONDS: '60', SECURITY__AGENTAUTH__TOKENREQUESTS__QUEUELENGTH: '9' }
   t.strictSame(problems(text, env), [
     'gateway.yaml:1:10: Trust:quarantinewindowseconds: is no longer a setting: remove it; denials and losses within 300 seconds count',
     'gateway.yaml:2:11: Policy:MaxJsonValues: is no longer a setting: remove it; a body may have 100000 values',
     'gateway.yaml:2:32: Policy:MaxJsonValue: unknown key',
     'gateway.yaml:3:9: Risk:WindowSeconds: unknown key',
+    'gateway.yaml:4:10: Proxy:Redirects: is no longer a setting: remove it; links of upstreams always lead through the gateway',
     'env SYSTEM__CIRCUITBREAKER__WINDOWSECONDS: is no longer a setting: remove it; failures within 60 seconds count',
     'env SECURITY__AGENTAUTH__TOKENREQUESTS__QUEUELENGTH: is no longer a setting: remove it; 32 secrets may wait to be hashed',
   ])

@@ -36,19 +36,6 @@ t.test('a redirect to the gateway itself is refused as any call to it', async t 
   t.equal(answer.headers.get('gateway-error'), 'egress_denied')
 })
 
-t.test('Pass leaves redirects and cookies to the client', async t => {
-  const passing = await startGateway(t, { config: { Proxy: { Redirects: 'Pass', Cookies: 'Pass' } } })
-  const agent = await passing.agent()
-  const cookie = 'a=1; Path=/; Domain=example.com'
-  const origin = await startOrigin(t, (_req, res) => {
-    res.writeHead(302, { Location: '/login', 'Set-Cookie': cookie }).end()
-  })
-  const answer = await passing.proxy(agent.token, origin.url)
-  t.equal(answer.headers.get('location'), '/login')
-  t.equal(answer.headers.get('set-cookie'), cookie)
-  t.equal(answer.headers.get('gateway-upstream-location'), null)
-})
-
 t.test('the answer to a held request points back at the gateway too', async t => {
   const review = await gateway.policy({ name: 'review-all', default: 'Hitl' })
   const held = await gateway.agent({ policyName: review })

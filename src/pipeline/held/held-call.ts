@@ -177,7 +177,7 @@ function accepted(exchange: Decided, { suspended, terms: { applied } }: HeldCall
 }
 
 const statusPath = ({ id }: Suspended): string => `/hitl/status/${id}`
-const statusUrlOf = (suspended: Suspended, { links }: Parts): string => (links.publicUrl ?? '') + statusPath(suspended)
+const statusUrlOf = (suspended: Suspended, { publicUrl }: Parts): string => (publicUrl ?? '') + statusPath(suspended)
 
 function reviewPending(suspended: Suspended, parts: Parts): Refusal {
   const { id, expiresAt } = suspended
@@ -210,7 +210,7 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
   const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
   res.sendDate = false
-  const fields = answerFields(answer.rawHeaders, exchange, parts.links)
+  const fields = answerFields(answer.rawHeaders, exchange)
   res.writeHead(answerStatus(answer.status, exchange, fields), [...fields, ...own])
   res.end(answer.body)
   return undefined

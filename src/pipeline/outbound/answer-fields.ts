@@ -1,6 +1,6 @@
 import { passFields } from '../../http/headers.ts'
 import { fieldName, type Lead } from '../../http/names.ts'
-import { type LinkedAnswer, type Links, linkTo } from '../links.ts'
+import { type LinkedAnswer, linkTo } from '../links.ts'
 
 /**
  * The fields of an upstream's answer as the client gets them, flat. A client that follows a link sends its header fields
@@ -8,11 +8,11 @@ import { type LinkedAnswer, type Links, linkTo } from '../links.ts'
  * other upstream receives them. What would hold for the whole origin of the gateway is renamed. docs/requests.md has the
  * table.
  */
-export function answerFields(received: readonly string[], exchange: LinkedAnswer, links: Links): string[] {
+export function answerFields(received: readonly string[], exchange: LinkedAnswer): string[] {
   const fields: string[] = []
   const leads = passFields(received, fields)
   if (leads && exchange.addressing.road !== undefined) return withoutOthers(fields)
-  if (leads) leadThroughGateway(fields, exchange, links)
+  if (leads) leadThroughGateway(fields, exchange)
   // A browser may have sent this credential by itself. Its answer must not become a page in the origin of the console.
   if (exchange.addressing.sharesOrigin && exchange.tokenNames.includes('authorization')) {
     fields.push('Content-Security-Policy', 'sandbox')
@@ -42,11 +42,11 @@ export function answerStatus(status: number, { addressing }: LinkedAnswer, field
   return 502
 }
 
-function leadThroughGateway(fields: string[], exchange: LinkedAnswer, links: Links): void {
+function leadThroughGateway(fields: string[], exchange: LinkedAnswer): void {
   const { length } = fields
   for (let i = 0; i < length; i += 2) {
     const { leads } = fieldName(fields[i]!)
-    if (leads !== undefined && !isPassed(leads, exchange, links)) replace(fields, i, rewrites[leads])
+    if (leads !== undefined && !isPassed(leads, exchange)) replace(fields, i, rewrites[leads])
   }
 
   /** A link whose value changes stays readable under another name. A cookie must not: it would be kept twice. */
@@ -63,13 +63,9 @@ function leadThroughGateway(fields: string[], exchange: LinkedAnswer, links: Lin
 
 const upstreamPrefix = 'Gateway-Upstream-'
 
-/** Whether the settings, or the way in which the upstream is called, leave such fields as they are. */
-function isPassed(leads: Lead, { addressing }: LinkedAnswer, { redirects, cookies }: Links): boolean {
-  if (leads === 'cookie') return cookies === 'Pass'
-  if (leads === 'origin') return !addressing.sharesOrigin
-  if (leads === 'proxy') return true
-  return redirects === 'Pass' && (leads === 'location' || leads === 'link' || leads === 'refresh')
-}
+/** Whether the way in which the upstream is called leaves such fields as they are. */
+const isPassed = (leads: Lead, { addressing }: LinkedAnswer): boolean =>
+  leads === 'proxy' || (leads === 'origin' && !addressing.sharesOrigin)
 
 /** Undefined when the client must not act on the field. */
 type Rewrite = (value: string, exchange: LinkedAnswer) => string | undefined

@@ -47,7 +47,7 @@ export abstract class Downstream implements AgentOutput {
 
   protected passHead(head: ResponseHead): void {
     const { res, req, interests, requestId } = this.exchange
-    const fields = answerFields(head.fields, this.exchange, this.parts.links)
+    const fields = answerFields(head.fields, this.exchange)
     fields.push(requestIdField, requestId)
     // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
     if (!req.complete) fields.push('Connection', 'close')

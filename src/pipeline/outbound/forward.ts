@@ -119,7 +119,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   onInterim(head: ResponseHead): void {
-    if (!this.isFenced()) passInterim(this.exchange, head, this.parts.links)
+    if (!this.isFenced()) passInterim(this.exchange, head)
   }
 
   /** Nothing was sent. The pipeline decides what happens next. */

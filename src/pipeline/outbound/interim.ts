@@ -2,25 +2,20 @@ import type { ServerResponse } from 'node:http'
 import { downstreamFields, fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Exchange } from '../exchange.ts'
-import type { LinkedAnswer, Links } from '../links.ts'
+import type { LinkedAnswer } from '../links.ts'
 import { linkField } from './answer-fields.ts'
 
 /** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
-export function passInterim(
-  exchange: Exchange & LinkedAnswer,
-  { status, fields: received }: ResponseHead,
-  links: Links,
-): void {
+export function passInterim(exchange: Exchange & LinkedAnswer, { status, fields: received }: ResponseHead): void {
   const { res, req } = exchange
   if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return
   if (status === 102) res.writeProcessing()
-  else if (status === 103) writeHints(res, hintsOf(received, exchange, links))
+  else if (status === 103) writeHints(res, hintsOf(received, exchange))
 }
 
 /** The values of `Link`, as the answer itself would have them. */
-function hintsOf(received: readonly string[], exchange: LinkedAnswer, links: Links): string[] {
+function hintsOf(received: readonly string[], exchange: LinkedAnswer): string[] {
   const hints = fieldValues(downstreamFields(received), 'link')
-  if (links.redirects === 'Pass') return hints
   return hints.map(value => linkField(value, exchange)).filter(value => value !== undefined)
 }
 

@@ -1,5 +1,5 @@
 /** Requests that arrive, as calls. */
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../base/refusals.ts'
+import { type Refusal, type RefusalCode, refuse } from '../../base/refusals.ts'
 import { fieldValues, withoutNominated, withoutTokens } from '../../http/headers.ts'
 import { decideHead } from '../../policy/evaluation/decide.ts'
 import type { DecisionSource } from '../../policy/evaluation/decision.ts'
@@ -17,7 +17,9 @@ export const live: CallKind<Admitted> = {
   viewOf: (exchange, parts) => new LiveView(exchange, parts),
   bodyOf(exchange, parts) {
     const { body } = exchange
-    return body === undefined ? readable(exchange, parts) : { bytes: body, complete: true }
+    return body === undefined
+      ? receiveBody(exchange, parts.config.Proxy.MaxEvaluatedBodyBytes, parts)
+      : { bytes: body, complete: true }
   },
   // The circuit may have opened meanwhile: the permit was given back for the time of the wait.
   stillHolds: (exchange, parts) => (holds(exchange, parts) ? passCircuit(exchange, parts) : 'again'),
@@ -49,13 +51,6 @@ function isOptionalOfMcp(exchange: Admitted, parts: OutboundParts): boolean {
       ? fields.acceptsEvents
       : method === 'DELETE' && fieldValues(rawHeaders, 'mcp-session-id').length > 0
   return isOptional && isMcpEndpoint(rulebook, new MessageView(exchange, parts))
-}
-
-async function readable(exchange: Admitted, parts: OutboundParts): Promise<HeldBody | Refusal> {
-  const { MaxEvaluatedBodyBytes, OversizeBody } = parts.config.Proxy
-  const held = await receiveBody(exchange, MaxEvaluatedBodyBytes, parts)
-  if (isRefusal(held) || held.complete || OversizeBody !== 'reject') return held
-  return refuse('body_too_large')
 }
 
 /** Reads a body of at most `most` bytes, and keeps it. */

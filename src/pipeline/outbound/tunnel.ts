@@ -51,7 +51,7 @@ export class Tunnel {
     if (!this.#mayPass()) return
     const { requestId } = this.#exchange
     const own = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
-    const fields = [...answerFields(received, this.#exchange, this.#parts.links), ...own]
+    const fields = [...answerFields(received, this.#exchange), ...own]
     let head = 'HTTP/1.1 101 Switching Protocols\r\n'
     for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
     this.#client.write(`${head}\r\n`, 'latin1')
