@@ -6,6 +6,8 @@ const gone: Readonly<Record<string, string>> = {
   'Proxy:Redirects': 'remove it; links of upstreams always lead through the gateway',
   'Proxy:Cookies': 'remove it; cookies of upstreams always get a path below their upstream',
   'Proxy:OversizeBody': 'remove it; a longer body decides as unreadable',
+  'Security:AgentAuth:ExternalIdentity:Jwt:Binding': 'remove it; a token gets in as the agent that it is bound to',
+  'Mcp:NoteToolChanges': 'remove it; changes of tools are always noted',
   'Trust:QuarantineWindowSeconds': 'remove it; denials and losses within 300 seconds count',
 }
 

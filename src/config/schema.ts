@@ -107,7 +107,6 @@ export const schema = {
           ValidateIssuer: boolean(true, 'Check the issuer claim of external tokens.'),
           ValidateAudience: boolean(true, 'Check the audience claim of external tokens.'),
           AgentIdClaim: text('agent_id', 'Claim that names the agent an external token belongs to.'),
-          Binding: choice(['on', 'off'], 'on', 'off accepts any valid external token for any agent: for trials only.'),
         },
         Console: {
           ClientId: optional(
@@ -264,10 +263,6 @@ export const schema = {
       ['JsonRpc', 'Http'],
       'JsonRpc',
       'JsonRpc answers MCP clients with JSON-RPC errors and holds their requests in an event stream; Http treats them as other clients.',
-    ),
-    NoteToolChanges: boolean(
-      true,
-      'Note the tools that each agent sees, and tell operators when the description or the schema of one changes.',
     ),
     FilterTools: boolean(true, 'Take tools that the policy denies to an agent out of the answers to its tools/list.'),
   },

@@ -30,7 +30,6 @@ export interface ExternalSettings {
     readonly ValidateIssuer: boolean
     readonly ValidateAudience: boolean
     readonly AgentIdClaim: string
-    readonly Binding: 'on' | 'off'
   }
   readonly Introspection: {
     readonly Endpoint: string | undefined
@@ -92,8 +91,7 @@ export function createExternal(parts: ExternalParts): External | undefined {
   return {
     async verifyFor(token, agent) {
       const claims = await verifyToken(token)
-      if (typeof claims === 'string') return false
-      return Jwt.Binding === 'off' || isBound(claims, agent, Jwt.AgentIdClaim)
+      return typeof claims !== 'string' && isBound(claims, agent, Jwt.AgentIdClaim)
     },
     verify(token, peer) {
       const claims = verifyToken(token, peer)
@@ -108,7 +106,6 @@ function warningsOf(authority: URL, jwt: ExternalSettings['Jwt']): readonly stri
   if (authority.protocol === 'http:') warnings.push(`${section}: keys of the identity provider come over plain http`)
   if (!jwt.ValidateIssuer) warnings.push(`${section}: ValidateIssuer is false, the issuer of tokens is not checked`)
   if (!jwt.ValidateAudience) warnings.push(`${section}: ValidateAudience is false, tokens for others are accepted`)
-  if (jwt.Binding === 'off') warnings.push(`${section}: Binding is off, any valid token gets in as any agent`)
   return warnings
 }
 

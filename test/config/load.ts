@@ -45,14 +45,14 @@ t.test('variables are read as the type of their setting', async t => {
   const read = config('', {
     SECURITY__AGENTAUTH__USECUSTOMHEADER: 'False',
     SECURITY__AGENTAUTH__TOKENISSUANCE__EXPIRATION: '01:00:00',
-    SECURITY__AGENTAUTH__EXTERNALIDENTITY__JWT__BINDING: 'OFF',
+    POLICY__MODE: 'OBSERVE',
     HUMANINTHELOOP__THRESHOLD: '0.25',
     EGRESS__DENYHOSTS: 'a.example, *.b.example,',
     EGRESS__DENYCIDRS: '',
   })
   t.equal(read.Security.AgentAuth.UseCustomHeader, false)
   t.equal(read.Security.AgentAuth.TokenIssuance.Expiration, 3_600_000)
-  t.equal(read.Security.AgentAuth.ExternalIdentity.Jwt.Binding, 'off')
+  t.equal(read.Policy.Mode, 'observe')
   t.equal(read.HumanInTheLoop.Threshold, 0.25)
   t.strictSame(read.Egress.DenyHosts, ['a.example', '*.b.example'])
   t.strictSame(read.Egress.DenyCidrs, [])

@@ -88,14 +88,6 @@ t.test('a user that no agent is bound to gets in nowhere', async t => {
   t.match(await tokens.grant({ agentId: agent.id, externalToken }, peer), { status: 401 })
 })
 
-t.test('with the binding off any valid token gets a token for any agent, and start-up warns', async t => {
-  const { authority, passwordGrant } = await startIdentityProvider(t)
-  const tokens = await open(authority, { Binding: 'off' })
-  const { access_token: externalToken } = await passwordGrant('user-2')
-  t.notOk(isRefusal(await tokens.grant({ agentId: agent.id, externalToken }, peer)))
-  t.match(tokens.warnings, [/plain http/, /Binding is off/])
-})
-
 t.test('ID token and refresh token of the same answer are no access tokens', async t => {
   const { authority, passwordGrant } = await startIdentityProvider(t)
   const tokens = await open(authority)

@@ -9,11 +9,8 @@ import { toolReader } from './tools.ts'
 
 /** The readers that the settings ask for. An answer passes them in this order. */
 export function createReaders(parts: ReaderParts): readonly AnswerReader[] {
-  const { Mcp, Hosts } = parts.config
-  const readers: AnswerReader[] = []
-  if (Mcp.FilterTools || Mcp.NoteToolChanges) readers.push(toolReader(parts))
-  if (Hosts.length > 0) readers.push(metadataReader(parts))
-  return readers
+  const tools = toolReader(parts)
+  return parts.config.Hosts.length > 0 ? [tools, metadataReader(parts)] : [tools]
 }
 
 /** Whether one of them reads the body of the request before it is sent. */

@@ -50,7 +50,7 @@ export async function readToolList(
     if (!isRecord(result) || !Array.isArray(tools)) continue
     if (tools.length > maxTools) return undefined
     const kept = await visibleTools(tools, exchange, parts)
-    if (parts.config.Mcp.NoteToolChanges) listed.push(...(await digestsOf(kept, exchange.agent.id, parts)))
+    listed.push(...(await digestsOf(kept, exchange.agent.id, parts)))
     if (kept.length === tools.length) continue
     isChanged = true
     result['tools'] = kept

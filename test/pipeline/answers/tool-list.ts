@@ -18,7 +18,7 @@ async function turnsOf(tools: readonly object[], msEach: number): Promise<number
   }
   let turns = 0
   const workTurns = { hasRoom: true, next: async () => void turns++, spend: () => {} }
-  const config = { Mcp: { FilterTools: false, NoteToolChanges: true }, Policy: { Mode: 'enforce' } }
+  const config = { Mcp: { FilterTools: false }, Policy: { Mode: 'enforce' } }
   const noteTools = async () => {}
   // The parts that reading uses.
   const parts = { clock, config, workTurns, noteTools } as unknown as Parts
