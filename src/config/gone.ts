@@ -8,6 +8,7 @@ const gone: Readonly<Record<string, string>> = {
   'Proxy:OversizeBody': 'remove it; a longer body decides as unreadable',
   'Security:AgentAuth:ExternalIdentity:Jwt:Binding': 'remove it; a token gets in as the agent that it is bound to',
   'Mcp:NoteToolChanges': 'remove it; changes of tools are always noted',
+  'Telemetry:Metrics:Enabled': 'remove it; events are always counted',
   'Trust:QuarantineWindowSeconds': 'remove it; denials and losses within 300 seconds count',
 }
 

@@ -273,7 +273,6 @@ export const schema = {
   },
   Telemetry: {
     Metrics: {
-      Enabled: boolean(true, 'Count events and serve them at GET /metrics, in the text format of Prometheus.'),
       Public: boolean(false, 'GET /metrics needs no token. Make sure that only the scraper reaches it.'),
     },
   },

@@ -33,7 +33,7 @@ export interface ControlPlaneParts
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
   readonly limits: { readonly managementRate: CallerRate }
-  readonly telemetry: Pick<Telemetry, 'page'> | undefined
+  readonly telemetry: Pick<Telemetry, 'page'>
   readonly authority: ManagementParts['authority']
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
@@ -72,7 +72,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     fleet: () => parts.fleet.view(),
-    metrics: { page: parts.telemetry?.page, isPublic: config.Telemetry.Metrics.Public },
+    metrics: { page: parts.telemetry.page, isPublic: config.Telemetry.Metrics.Public },
     overview: range => parts.overview.read(range),
     incidents: parts.recent.incidents,
     activityOf: (id, now) => parts.recent.activity.of(id, now),

@@ -36,7 +36,7 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
   readonly limits: SharedLimits
   readonly recent: RecentActivity
   /** Undefined when nothing is counted. */
-  readonly metrics: Metrics | undefined
+  readonly metrics: Metrics
   readonly fencedAs: Parts['fencedAs']
   readonly clientIpOf: ClientIp
 }
@@ -145,7 +145,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       watch.sweep()
       parts.bodyMemory.sweep()
       dataPlane.recent.activity.sweep(clock.now())
-      metrics?.set(upstreamConnections, upstreams.connections.size)
+      metrics.set(upstreamConnections, upstreams.connections.size)
     },
   }
 }

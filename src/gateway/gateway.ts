@@ -193,10 +193,10 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
   const watches = watchesOf(foundation)
   const telemetry = createTelemetry({ ...foundation, ...watches, limits, memory })
-  closers.push(() => telemetry?.close())
+  closers.push(() => telemetry.close())
   const dataPlane = createDataPlane({
     ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
-    metrics: telemetry?.metrics,
+    metrics: telemetry.metrics,
     agents: identity.registry,
     verifyToken: identity.tokens.verify,
     rulebookOf: rules.rulebookOf,
@@ -210,7 +210,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
-    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry?.acceptCounts },
+    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
     onOwn: management,
   })
@@ -221,7 +221,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     await pool?.forgetGrant(id)
   }
   identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
-  foundation.followers.onQuarantine = (_, cause) => telemetry?.metrics.count(quarantines, cause)
+  foundation.followers.onQuarantine = (_, cause) => telemetry.metrics.count(quarantines, cause)
   closers.push(() => pool?.close())
   const guardPeers = createPeerGuard(foundation)
   const sweeper = startSweeps({ ...watched, dataPlane, overview, guardPeers })

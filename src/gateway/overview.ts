@@ -7,7 +7,7 @@ import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
 export interface OverviewParts extends Pick<Base, 'clock'> {
-  readonly telemetry: Pick<Telemetry, 'totals'> | undefined
+  readonly telemetry: Pick<Telemetry, 'totals'>
   readonly limits: Pick<SharedLimits, 'inFlightInAll'> & { readonly breaker: Pick<SharedLimits['breaker'], 'openAt'> }
   readonly hitl: { readonly queue: Pick<Hitl['queue'], 'waiting'> }
   readonly recent: Pick<RecentActivity, 'incidents'>
@@ -17,8 +17,8 @@ export interface OverviewParts extends Pick<Base, 'clock'> {
 export interface Overview {
   /** Call about every second. Rejects when the store cannot be read. */
   sample(): Promise<void>
-  /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
-  read(range: TimeRange): Promise<OverviewReading | undefined>
+  /** Rejects when the store cannot be read. */
+  read(range: TimeRange): Promise<OverviewReading>
 }
 
 /** The store is asked this often at most, milliseconds. */
@@ -42,14 +42,12 @@ export function createOverview({ clock, telemetry, limits, hitl, recent }: Overv
 
   return {
     async sample() {
-      if (telemetry === undefined) return
       history.sample(clock.now(), telemetry.totals, gauges())
       if (clock.steady() - asked < askMs) return
       asked = clock.steady()
       await ask()
     },
     async read(range) {
-      if (telemetry === undefined) return undefined
       await ask()
       return { plots: history.plots(range), now: gauges(), denials: recent.incidents.denials(clock.now()) }
     },

@@ -12,7 +12,7 @@ import type { Telemetry } from './telemetry.ts'
 export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly dataPlane: Pick<DataPlane, 'sweep'>
   readonly hitl: Pick<Hitl, 'sweep'>
-  readonly telemetry: Pick<Telemetry, 'sample'> | undefined
+  readonly telemetry: Pick<Telemetry, 'sample'>
   readonly limits: Pick<SharedLimits, 'breaker'>
   readonly overview: Pick<Overview, 'sample'>
   readonly fleet: Pick<Fleet, 'sweep'>
@@ -34,7 +34,7 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   const everyMs = sweepMs + Math.random() * spreadMs
   return setInterval(() => {
     dataPlane.sweep()
-    telemetry?.sample()
+    telemetry.sample()
     overview.sample().catch(error => report('waiting requests could not be counted', error))
     verification.step().catch(error => report('the audit trail could not be verified', error))
     guardPeers()

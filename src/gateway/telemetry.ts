@@ -9,7 +9,7 @@ import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
 import type { SharedLimits } from './shared.ts'
 
-export interface TelemetryParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store' | 'fleet'> {
+export interface TelemetryParts extends Pick<Base, 'clock' | 'logStatus' | 'store' | 'fleet'> {
   readonly limits: SharedLimits
   readonly memory: Pick<SharedMemory, 'metrics'>
   readonly verification: Pick<TrailVerification, 'state'>
@@ -31,9 +31,7 @@ export interface Telemetry extends Counters {
   page(): Promise<string>
 }
 
-/** Undefined when metrics are switched off. */
-export function createTelemetry(parts: TelemetryParts): Telemetry | undefined {
-  if (!parts.config.Telemetry.Metrics.Enabled) return undefined
+export function createTelemetry(parts: TelemetryParts): Telemetry {
   const processReadings = createProcessReadings(parts.clock)
   const started = parts.clock.now()
   return {

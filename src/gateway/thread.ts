@@ -114,11 +114,11 @@ async function serve() {
     close: () => {},
   }
   const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
-  const counters = config.Telemetry.Metrics.Enabled ? createCounters(data.memory, data.thread) : undefined
+  const counters = createCounters(data.memory, data.thread)
   const storeFence = openStoreFence(data)
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },
-    metrics: counters?.metrics,
+    metrics: counters.metrics,
     fencedAs: fencedAs(data.fence, storeFence),
     fenceWatch: storeFence && new FenceWatch(storeFence),
     verifyToken: known.verify,
@@ -126,14 +126,14 @@ async function serve() {
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const listening = createListening({
-    ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters?.acceptCounts, report },
+    ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters.acceptCounts, report },
     onProxy: dataPlane.roadWith(reviews),
     onOwn: createManagementRelay(main, report),
     passedSockets: [],
   })
   setInterval(() => {
     dataPlane.sweep()
-    counters?.sample()
+    counters.sample()
   }, sweepMs)
   return {
     ...{ upstreams, agents, policies, listening },

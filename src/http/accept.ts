@@ -44,7 +44,7 @@ export interface AcceptOptions {
   readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
   /** Called for requests that never reach a handler; undefined when nothing is counted. */
-  readonly counts?: AcceptCounts | undefined
+  readonly counts: AcceptCounts
 }
 
 export interface AcceptCounts {
@@ -96,7 +96,7 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
     try {
       const taken = dispatch({ req, res, requestId, expectsContinue, isUpgraded }, options)
       if (taken instanceof Promise) taken.catch(fail)
-      else if (taken !== undefined) options.counts?.refused(taken)
+      else if (taken !== undefined) options.counts.refused(taken)
     } catch (error) {
       fail(error)
     }
@@ -114,11 +114,11 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('clientError', (error: ParserError, socket: Socket) => {
         if (putBack(error, socket)) return
         const code = refuseUnreadable(error, socket, nextId())
-        if (code !== undefined) options.counts?.refused(code)
+        if (code !== undefined) options.counts.refused(code)
       })
     },
     count(server) {
-      if (options.counts !== undefined) countConnections(server, options.counts)
+      countConnections(server, options.counts)
     },
     upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.routeOf),
     drain() {

@@ -69,7 +69,6 @@ export function proxyHealthHandlers({ proxyRefusal }: Pick<ManagementParts, 'pro
 export function metricsHandlers({ metrics: { page } }: ManagementParts): Handlers['open'] {
   return {
     async getMetrics() {
-      if (page === undefined) return refuse('not_found')
       return { status: 200, headers: ['Content-Type', expositionType], body: await page() }
     },
   }

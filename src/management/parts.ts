@@ -70,10 +70,9 @@ export interface ManagementParts {
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */
   readonly threadsAnswer: () => boolean
-  /** No page: metrics are switched off. */
-  readonly metrics: { readonly page: (() => Promise<string>) | undefined; readonly isPublic: boolean }
+  readonly metrics: { readonly page: () => Promise<string>; readonly isPublic: boolean }
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
-  readonly overview: (range: TimeRange) => Promise<OverviewReading | undefined>
+  readonly overview: (range: TimeRange) => Promise<OverviewReading>
   readonly incidents: Pick<Incidents, 'of'>
   readonly activityOf: (agentId: string, now: number) => Activity
   readonly clock: Clock

@@ -69,7 +69,7 @@ export interface Parts {
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */
-  readonly metrics: Metrics | undefined
+  readonly metrics: Metrics
   /** Notes the tools that an agent gets to see. */
   readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'use' | 'releaseKey'>

@@ -7,8 +7,7 @@ import { createOncePerMinute } from './once-per-minute.ts'
 export interface BoundsParts {
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
-  /** Undefined when nothing is counted. */
-  readonly metrics: Metrics | undefined
+  readonly metrics: Metrics
 }
 
 /** Tells the operator which limits were reached, and by which agent. */
@@ -26,7 +25,7 @@ export function createBounds({ clock, log, metrics }: BoundsParts): Bounds {
   const isFirst = createOncePerMinute(clock)
   return {
     reached(bound, agentId, requestId, clientIp) {
-      metrics?.count(bounds, bound)
+      metrics.count(bounds, bound)
       if (isFirst(`${bound} ${agentId ?? ''}`)) log.warn({ bound, agentId, requestId, clientIp }, 'a limit was reached')
     },
   }

@@ -57,7 +57,7 @@ interface FailureContext {
 
 interface FailureCounters {
   /** Undefined when nothing is counted. */
-  readonly metrics: Metrics | undefined
+  readonly metrics: Metrics
   readonly bounds: Bounds
 }
 
@@ -67,7 +67,7 @@ export function noteFailure(
   { agentId, requestId }: FailureContext,
   counters: FailureCounters,
 ): void {
-  counters.metrics?.count(failures, kind)
+  counters.metrics.count(failures, kind)
   const limit = ownLimits[kind]
   if (limit !== undefined) counters.bounds.reached(limit, agentId, requestId)
 }

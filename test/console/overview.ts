@@ -53,14 +53,6 @@ t.test('plots fit a phone', async t => {
   t.ok((await painted(page)) > 1_000)
 })
 
-t.test('a gateway without metrics says so', async t => {
-  const page = await signedIn(t, reviewer)
-  const detail = 'Metrics are switched off (Telemetry:Metrics:Enabled).'
-  await page.route(/\/overview\?/, route => route.fulfill({ status: 404, json: { code: 'not_found', detail } }))
-  await page.goto(`${bench.url}/console/#/overview`)
-  await sees(t, page, detail)
-})
-
 t.test('a page whose file is gone since the gateway was updated offers to reload', async t => {
   const page = await signedIn(t, reviewer)
   await page.route(/assets\/page-/, route => route.fulfill({ status: 404 }))

@@ -19,6 +19,7 @@ function start(t: Test, maxConnections: number) {
     onProxy: async () => {},
     onOwn: async ({ res, path }) => void res.end(path),
     report: () => {},
+    counts: { connection: () => {}, refused: () => {} },
   })
   const listener = createListener(
     {

@@ -38,11 +38,6 @@ t.test('the numbers of the last hour and day, and what is so now', async t => {
   t.match(await call('GET', '/overview?range=week', { token }), { status: 400, json: { errors: [{ field: 'range' }] } })
 })
 
-t.test('without metrics there is no overview', async t => {
-  const { manage } = await startReview(t, { config: { Telemetry: { Metrics: { Enabled: false } } } })
-  t.match(await manage('GET', '/overview'), { status: 404, text: /Telemetry:Metrics:Enabled/ })
-})
-
 t.test('the activity of an agent shows refusals, verdicts and why its trust moved', async t => {
   const { call, bot, reviewer, hold, deny, proxy, origin } = await startReview(t)
   await (await proxy(bot.token, `${origin.url}/fine`)).text()

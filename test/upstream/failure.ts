@@ -1,6 +1,7 @@
 import t from 'tap'
 import { failureKinds } from '../../src/base/failure-kinds.ts'
 import { refuse } from '../../src/base/refusals.ts'
+import { createMetrics, createMetricsMemory } from '../../src/telemetry/metrics.ts'
 import {
   failureKind,
   isPublicDestination,
@@ -19,8 +20,9 @@ const refusalOf = (error: Error, isPublic: boolean) => refuseFailure(failureKind
 /** The limit of the gateway that is reported. */
 function limitOf(error: Error): string | undefined {
   const told: string[] = []
+  const metrics = createMetrics(createMetricsMemory(1))
   const bounds = { reached: (bound: string) => void told.push(bound) }
-  noteFailure(failureKind(error), { agentId: undefined, requestId: undefined }, { metrics: undefined, bounds })
+  noteFailure(failureKind(error), { agentId: undefined, requestId: undefined }, { metrics, bounds })
   return told[0]
 }
 

@@ -32,6 +32,6 @@ export interface EndParts {
   readonly shadows: RuleTally
   readonly incidents: Pick<Incidents, 'note'>
   /** Undefined when nothing is counted. */
-  readonly metrics: Metrics | undefined
+  readonly metrics: Metrics
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }

@@ -138,7 +138,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     // A handshake goes over a connection of its own.
     if (exchange.sentAgain || exchange.isUpgraded || !maySendAgain(error, this.#request, started)) return false
     exchange.sentAgain = true
-    this.parts.metrics?.add(retries, 1)
+    this.parts.metrics.add(retries, 1)
     exchange.bytesUp = 0
     this.control = undefined
     this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })

@@ -58,7 +58,7 @@ export class Tunnel {
     this.#client.on('data', (chunk: Buffer) => this.#passUp(chunk)).on('end', () => this.#upstream.end())
     if (this.#client.readableEnded) this.#upstream.end()
     this.#timer = setInterval(() => this.#look(), lookMs)
-    this.#parts.metrics?.add(webSockets, 1)
+    this.#parts.metrics.add(webSockets, 1)
     for (const listener of this.#parts.ends) listener.opened?.(this.#exchange)
   }
 
@@ -144,7 +144,7 @@ export class Tunnel {
     if (this.#isOver) return false
     this.#isOver = true
     clearInterval(this.#timer)
-    this.#parts.metrics?.add(webSockets, -1)
+    this.#parts.metrics.add(webSockets, -1)
     this.#exchange.ending ??= ending
     return true
   }

@@ -21,7 +21,7 @@ export function authenticate(exchange: Exchange, parts: Parts): StepResult {
   const claims = parts.verifyToken(token, exchange.socket)
   // A token that was verified before is known at once.
   const isKnown = !(claims instanceof Promise)
-  parts.metrics?.count(tokens, isKnown && typeof claims !== 'string' ? 'hit' : 'miss')
+  parts.metrics.count(tokens, isKnown && typeof claims !== 'string' ? 'hit' : 'miss')
   if (!isKnown) return claims.then(verified => findAgent(exchange, verified, parts))
   return findAgent(exchange, claims, parts)
 }
