@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { Http1Connection } from '../../src/upstream/http1.ts'
 import { KeepAlives } from '../../src/upstream/keep-alives.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { isUndici, openUndici } from '../fixtures/engine.ts'
+import { openUndici } from '../fixtures/engine.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { ask, openConnections } from '../fixtures/upstream.ts'
@@ -44,7 +44,7 @@ function openNoting(t: Test) {
       openHttp1: (...parts) => {
         const [, settings] = parts
         kept.push([settings.keepAliveMs, settings.maxKeepAliveMs])
-        return isUndici ? openUndici(...parts) : new Http1Connection(...parts)
+        return openUndici?.(...parts) ?? new Http1Connection(...parts)
       },
     },
     clock,
