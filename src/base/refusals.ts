@@ -146,6 +146,11 @@ export const refusalKinds = {
     title: 'Expectation failed',
     detail: 'Only Expect: 100-continue is supported.',
   },
+  misdirected: {
+    status: 421,
+    title: 'Misdirected request',
+    detail: 'The request names another host than the CONNECT of its tunnel. Open a tunnel for each host.',
+  },
   websocket_not_supported: {
     status: 426,
     title: 'WebSocket not supported',
@@ -171,6 +176,11 @@ export const refusalKinds = {
     status: 429,
     title: 'Too many token requests',
     detail: 'Too many credentials are being checked. Wait as Retry-After says.',
+  },
+  too_many_tunnels: {
+    status: 429,
+    title: 'Too many tunnels',
+    detail: 'This agent has too many open tunnels. Close some of them.',
   },
   headers_too_large: {
     status: 431,

@@ -19,6 +19,14 @@ export const forwardProxy = {
     ),
     KeyFile: optional('PEM file of its private key, relative to gateway.yaml; readable by its owner alone.'),
   },
+  MaxTunnelsPerAgent: integer(256, 'Open tunnels (CONNECT) of one agent, idle or not; more get 429.', {
+    min: 1,
+    max: 65_535,
+  }),
+  KeepAliveSeconds: integer(60, 'Connections in tunnels on which no request comes for this long are closed.', {
+    min: 1,
+    max: 3_600,
+  }),
   WaitSeconds: integer(
     300,
     'How long a held call waits for its outcome unless its rule or Prefer: wait says otherwise; then it gets 503, and the same request joins the review.',

@@ -6,6 +6,8 @@ import type { Config } from '../config/schema.ts'
 import type { SendRequest } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
+import type { CurrentLeafs } from '../intercept/current-leafs.ts'
+import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
@@ -24,6 +26,7 @@ import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import { type Base, publicUrlOf } from './base.ts'
+import { openForwardProxy } from './interception.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -35,6 +38,8 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
   readonly rulebookOf: Rules['rulebookOf']
   readonly limits: SharedLimits
   readonly recent: RecentActivity
+  /** Undefined without a forward proxy. */
+  readonly leafs: CurrentLeafs | undefined
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics
   readonly fencedAs: Parts['fencedAs']
@@ -48,6 +53,8 @@ export interface DataPlane {
   /** Sends what a person approved. */
   readonly send: SendRequest
   readonly bounds: Bounds
+  /** Undefined without a forward proxy. */
+  readonly interception: Interception | undefined
   readonly workTurns: WorkTurns
   /** Requests that this grant (undefined: any) let pass, and that have not left yet, are decided again. */
   forgetGrant(id: string | undefined): void
@@ -106,6 +113,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     ...dataPlane.recent,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
+  const forward = openForwardProxy(dataPlane)
   const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,
@@ -117,6 +125,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     breaker,
     bounds,
     watch,
+    tunnels: forward.tunnels,
+    interception: forward.interception,
     workTurns: createWorkTurns(),
     metrics,
     verifyToken: dataPlane.verifyToken,
@@ -139,6 +149,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     },
     send: withLog(createSender(parts), { log, clock }),
     bounds,
+    interception: forward.interception,
     workTurns: parts.workTurns,
     forgetGrant: id => forgetGrant(id, parts),
     sweep() {
@@ -146,6 +157,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       parts.bodyMemory.sweep()
       dataPlane.recent.activity.sweep(clock.now())
       metrics.set(upstreamConnections, upstreams.connections.size)
+      forward.sweep()
     },
   }
 }

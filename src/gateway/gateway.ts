@@ -8,6 +8,7 @@ import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
 import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Certificate } from '../http/servers.ts'
+import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { Log } from '../log/log.ts'
 import type { LogStatus } from '../log/output.ts'
@@ -25,6 +26,7 @@ import { createControlPlane } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
 import { createHitl, type Hitl, openEvents } from './hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
+import { createTicketKeys, openLeafs } from './interception.ts'
 import { createListening, type Listening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
@@ -91,6 +93,8 @@ interface Foundation extends Base {
   readonly events: Hitl['events']
   readonly followers: Followers
   readonly recent: RecentActivity
+  readonly leafs: CurrentLeafs | undefined
+  readonly ticketKeys: Buffer
   /** Of the channel on which threads tell each other of recent activity. */
   readonly channelName: string
   /** Warnings at start, besides those of the parts. */
@@ -167,6 +171,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
   const events = await openEvents({ store, identity, report })
   const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })
+  const ticketKeys = createTicketKeys()
+  const leafs = await openLeafs({ authority, clock, ticketKeys })
   await storage.untilOpen()
   if (authority !== undefined) await auditAuthority({ store, clock }, authority.current)
   const given = {
@@ -176,6 +182,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     consoleFolder,
     certificate,
     authority,
+    leafs,
+    ticketKeys,
     clock,
     log,
     logStatus,
@@ -204,13 +212,13 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const hitl = createHitl({ ...foundation, dataPlane })
   const watched = { ...foundation, hitl, limits, telemetry, ...watches }
   const overview = createOverview(watched)
-  const { bounds, workTurns } = dataPlane
+  const { bounds, workTurns, interception } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)
   let isStopping = false
   const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
-    ...{ ...foundation, limits, bounds, egress: upstreams.egress, counts: telemetry.acceptCounts },
+    ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
     onOwn: management,
   })

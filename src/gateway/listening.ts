@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
-import { type AcceptOptions, createAcceptor, type Incoming } from '../http/accept.ts'
+import { type AcceptOptions, type Acceptor, createAcceptor, type Incoming } from '../http/accept.ts'
 import { describeCertificate, readCertificate } from '../http/certificate.ts'
-import { readForwardTarget } from '../http/forward-target.ts'
+import { readConnectTarget, readForwardTarget, readTunnelTarget, refuseInnerTunnel } from '../http/forward-target.ts'
 import {
   assertFree,
   createListener,
@@ -13,11 +13,13 @@ import {
   type PassedEndpoint,
   type TcpEndpoint,
 } from '../http/listeners.ts'
+import { tunnelOf } from '../http/own-urls.ts'
 import { longestWait } from '../http/prefer.ts'
 import { readOwnTarget, readRequestTarget } from '../http/request-line.ts'
 import type { Certificate, ServerSettings } from '../http/servers.ts'
 import type { Service } from '../http/service.ts'
 import { createVirtualHosts } from '../http/virtual-hosts.ts'
+import type { Interception } from '../intercept/interception.ts'
 import { createQuota } from '../limits/quota.ts'
 import { amountShape, createSharedAmount } from '../limits/shared-amount.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
@@ -39,6 +41,8 @@ export interface ListeningParts
   /** Sockets that were passed to this process. */
   readonly passedSockets: readonly PassedEndpoint[]
   readonly egress: Egress
+  /** Undefined without a forward proxy. */
+  readonly interception: Interception | undefined
   readonly limits: Pick<SharedLimits, 'connections'>
   readonly bounds: Bounds
 }
@@ -125,9 +129,48 @@ function openEntrypoint(
   entrypoint: Entrypoint,
   connections: ServerSettings['count'],
 ): OpenEntrypoint {
-  const { config, certificate, bounds } = parts
+  const settings = settingsOf(parts, connections)
+  const listener = createListener(settings, acceptorOf(parts, entrypoint))
+  const isForward = entrypoint.serves.has('forward')
+  return { ...entrypoint, listener: isForward ? withTunnels({ ...entrypoint, listener }, settings, parts) : listener }
+}
+
+/** A listener of the forward proxy. The connections in its tunnels have one of their own, which listens nowhere. */
+function withTunnels(
+  { listener: front, serves }: OpenEntrypoint,
+  settings: ServerSettings,
+  parts: ListeningParts,
+): Listener {
+  const { config, interception } = parts
+  if (interception === undefined) throw new Error('cannot happen: a forward proxy without an authority')
+  const inner = createListener(
+    { ...settings, certificate: undefined, keepAliveMs: config.ForwardProxy.KeepAliveSeconds * 1_000 },
+    createAcceptor({
+      ...acceptOptionsOf(parts, serves),
+      routeOf: readTunnelTarget,
+      connectTo: refuseInnerTunnel,
+      onUnreadable: socket => interception.notHttp(tunnelOf(socket)),
+    }),
+  )
+  interception.serve(connection => inner.adopt(connection))
+  return {
+    ...front,
+    async drain() {
+      await Promise.all([front.drain(), inner.drain()])
+    },
+    destroy() {
+      front.destroy()
+      inner.destroy()
+    },
+  }
+}
+
+function settingsOf(
+  { config, certificate, bounds }: ListeningParts,
+  connections: ServerSettings['count'],
+): ServerSettings {
   const { Server } = config.System
-  const settings: ServerSettings = {
+  return {
     maxConnections: Server.MaxConnections,
     count: connections,
     onRefused: (bound, peer) => bounds.reached(bound, undefined, undefined, peer),
@@ -137,7 +180,6 @@ function openEntrypoint(
     idleMs: longestIdle(config) * 1_000,
     certificate,
   }
-  return { ...entrypoint, listener: createListener(settings, acceptorOf(parts, entrypoint)) }
 }
 
 /** Counts the connections of one entrypoint, which one thread serves. */
@@ -159,18 +201,24 @@ async function listenAt({ listen: endpoints, serves, listener }: OpenEntrypoint)
   return addresses
 }
 
-function acceptorOf({ config, onProxy, onOwn, counts, report }: ListeningParts, { serves }: Entrypoint) {
-  const bodyTimeoutMs = config.System.Server.IdleTimeoutSeconds * 1_000
+function acceptorOf(parts: ListeningParts, { serves }: Entrypoint): Acceptor {
   return createAcceptor({
+    ...acceptOptionsOf(parts, serves),
+    routeOf: routingOf(parts.config, serves),
+    connectTo: serves.has('forward') ? readConnectTarget : undefined,
+  })
+}
+
+function acceptOptionsOf({ config, onProxy, onOwn, counts, report }: ListeningParts, serves: ReadonlySet<Service>) {
+  return {
     onProxy,
-    onOwn: incoming => onOwn(incoming, serves),
+    onOwn: (incoming: Incoming) => onOwn(incoming, serves),
     counts,
     report,
-    bodyTimeoutMs,
-    routeOf: routingOf(config, serves),
+    bodyTimeoutMs: config.System.Server.IdleTimeoutSeconds * 1_000,
     takesWebSockets: config.Proxy.AllowUpgrade.length > 0,
     viaName: config.Proxy.Via ? viaName : undefined,
-  })
+  }
 }
 
 function routingOf(config: Config, serves: ReadonlySet<Service>): AcceptOptions['routeOf'] {

@@ -70,6 +70,8 @@ export interface SharedLimits {
   readonly connections: Quota<'connections' | 'address_connections'>
   /** Proxied requests under way, by agent. */
   readonly requests: SharedAmount
+  /** Open tunnels of the forward proxy, by agent. */
+  readonly tunnels: SharedAmount
   /** Bytes of bodies that are held, by agent. */
   readonly heldBytes: Quota<'held_bytes' | 'agent_held_bytes'>
   /** One number: requests under way in this thread. */
@@ -90,6 +92,7 @@ export function createSharedMemory(config: Config): SharedMemory {
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
     connections: createTableMemory(amountShape(threads), randomBytes(8)),
     requests: createTableMemory(amountShape(threads), randomBytes(8)),
+    tunnels: createTableMemory(amountShape(threads), randomBytes(8)),
     heldBytes: createTableMemory(amountShape(threads), randomBytes(8)),
     metrics: createMetricsMemory(threads),
     inFlight: new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT),
@@ -153,6 +156,7 @@ export function openSharedLimits(config: Config, { memory, thread, log, tokensFo
       amountOf(memory.connections),
     ),
     requests: amountOf(memory.requests),
+    tunnels: amountOf(memory.tunnels),
     heldBytes: createQuota(
       heldBytesLimits(config),
       { all: 'held_bytes', each: 'agent_held_bytes' },

@@ -3,7 +3,7 @@ import type { AcceptCounts } from '../http/accept.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import { exposition, type MetricSample } from '../telemetry/exposition.ts'
-import { clientConnections, requests, upstreamConnections, webSockets } from '../telemetry/layout.ts'
+import { clientConnections, openTunnels, requests, upstreamConnections, webSockets } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { Base } from './base.ts'
@@ -47,7 +47,7 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
 /** The counters of one thread. Connections of a thread that died are gone. */
 export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: number): Counters {
   const metrics = createMetrics(memory.metrics, thread)
-  for (const gauge of [clientConnections, upstreamConnections, webSockets]) metrics.set(gauge, 0)
+  for (const gauge of [clientConnections, upstreamConnections, webSockets, openTunnels]) metrics.clear(gauge)
   const loop = watchEventLoop(metrics)
   return {
     metrics,

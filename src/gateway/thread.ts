@@ -29,7 +29,9 @@ import { linkThreads, shareActivity } from '../threads/share.ts'
 import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
+import { openAuthority } from './authority.ts'
 import { createDataPlane } from './data-plane.ts'
+import { openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
 import { openSharedLimits } from './shared.ts'
 import { createCounters } from './telemetry.ts'
@@ -87,6 +89,8 @@ async function learn() {
   const policies = createPolicyReplica(languageOf(config))
   const recent = shareActivity([linkThreads(data.channelName)])
   const certificate = await readCertificate(config, baseDirectory)
+  const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })
+  const leafs = await openLeafs({ authority, clock, ticketKeys: Buffer.from(data.ticketKeys) })
   return {
     config,
     baseDirectory,
@@ -101,6 +105,8 @@ async function learn() {
     policies,
     recent,
     certificate,
+    authority,
+    leafs,
   }
 }
 
@@ -126,7 +132,7 @@ async function serve() {
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const listening = createListening({
-    ...{ ...known, egress: upstreams.egress, limits, bounds: dataPlane.bounds, counts: counters.acceptCounts, report },
+    ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, counts: counters.acceptCounts, report },
     onProxy: dataPlane.roadWith(reviews),
     onOwn: createManagementRelay(main, report),
     passedSockets: [],
@@ -141,8 +147,12 @@ async function serve() {
     forgetGrant: dataPlane.forgetGrant,
     async reload() {
       // Why it failed the main thread says: it has read the same files.
-      const [, certificateRead] = await Promise.all([upstreams.credentials?.reload(), listening.reload()])
-      return certificateRead
+      const [certificateRead, authorityRead = true] = await Promise.all([
+        listening.reload(),
+        known.authority?.reload(),
+        upstreams.credentials?.reload(),
+      ])
+      return certificateRead && authorityRead
     },
     async drain(limitMs: number) {
       const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)

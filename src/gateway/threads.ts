@@ -25,6 +25,7 @@ export interface OpenPoolParts
   readonly limits: SharedLimits
   readonly memory: SharedMemory
   readonly channelName: string
+  readonly ticketKeys: Buffer
 }
 
 export interface PoolGiven {
@@ -53,6 +54,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | u
       channelName,
       clock: clock.memory,
       asksForLookup,
+      ticketKeys: parts.ticketKeys,
       storeFence,
     },
     agents: () => identity.registry.values(),

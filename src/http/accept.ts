@@ -35,7 +35,11 @@ export interface AcceptOptions {
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
   /** Where a request points. @param host its `Host` field */
-  readonly routeOf: (url: string, host: string) => RequestRoute | Refusal
+  readonly routeOf: (url: string, host: string, socket: Socket) => RequestRoute | Refusal
+  /** Where CONNECT points; absent where no tunnels are opened. */
+  readonly connectTo?: ((authority: string) => RequestRoute | Refusal) | undefined
+  /** Called for bytes that are no request, on a connection whose requests before were answered. */
+  readonly onUnreadable?: ((socket: Socket) => void) | undefined
   /** Whether WebSockets may be opened to any host. */
   readonly takesWebSockets: boolean
   /** Requests for upstreams: `rawTarget` is the raw text of the upstream URL. */
@@ -70,6 +74,8 @@ const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const notForBrowsers = refuse('browser_refused')
+/** It says nothing about where the tunnel begins (RFC 9110 section 9.3.6). */
+const connectBody = refuse('invalid_request', 'CONNECT must have neither Content-Length nor Transfer-Encoding.')
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 })
@@ -110,11 +116,20 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
       server.on('upgrade', (req, _, head) => {
         awaitAnswers(req.socket, () => take(req, responseOn(req, head), false, true))
       })
-      server.on('connect', ({ socket }) => awaitAnswers(socket, () => refuseTunnel(socket, nextId())))
+      server.on('connect', (req, _, head) => {
+        const { socket } = req
+        awaitAnswers(socket, () => {
+          if (options.connectTo === undefined) refuseTunnel(socket, nextId())
+          else if (draining) sendRefusal(responseOn(req, head), refuse('draining'), nextId())
+          else take(req, responseOn(req, head), false, true)
+        })
+      })
       server.on('clientError', (error: ParserError, socket: Socket) => {
         if (putBack(error, socket)) return
         const code = refuseUnreadable(error, socket, nextId())
-        if (code !== undefined) options.counts.refused(code)
+        if (code === undefined) return
+        options.counts.refused(code)
+        options.onUnreadable?.(socket)
       })
     },
     count(server) {
@@ -128,11 +143,14 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
 }
 
 /** Other requests that ask for another protocol are answered as if they did not; malformed handshakes too. */
-function asksForWebSocket({ method, url = '', headers }: IncomingMessage, routeOf: AcceptOptions['routeOf']): boolean {
+function asksForWebSocket(
+  { method, url = '', headers, socket }: IncomingMessage,
+  routeOf: AcceptOptions['routeOf'],
+): boolean {
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return false
   // Before its body has come, node would give a stream that is not the connection.
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false
-  const route = routeOf(url, headers.host ?? '')
+  const route = routeOf(url, headers.host ?? '', socket)
   return !isRefusal(route) && route.kind === 'proxy'
 }
 
@@ -141,6 +159,7 @@ function responseOn(req: IncomingMessage, head: Buffer): ServerResponse {
   const { socket } = req
   if (head.length > 0) socket.unshift(head)
   const res = new NodeResponse(req)
+  res.shouldKeepAlive = false
   res.assignSocket(socket)
   res.on('finish', () => socket.destroySoon())
   return res
@@ -160,13 +179,17 @@ function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void
   const { req, res, requestId, expectsContinue, isUpgraded } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
   if (isRefusal(fields)) return closeWith(arrived, fields)
-  if (refusedMethods.has(req.method ?? '')) return answer(arrived, methodNotAllowed)
+  const { connectTo } = options
+  const isConnect = req.method === 'CONNECT' && connectTo !== undefined
+  if (refusedMethods.has(req.method ?? '') && !isConnect) return answer(arrived, methodNotAllowed)
+  if (isConnect && fields.contentLength !== 0) return closeWith(arrived, connectBody)
   if (options.viaName !== undefined && fields.via.includes(options.viaName) && isOwnVia(fields.via, options.viaName)) {
     return answer(arrived, refuse('loop_detected'))
   }
   // Node reads nothing after such a request: it must be the last one on its connection.
   if (fields.upgrade) res.shouldKeepAlive = false
-  const route = options.routeOf(req.url ?? '', fields.host)
+  const url = req.url ?? ''
+  const route = isConnect ? connectTo(url) : options.routeOf(url, fields.host, req.socket)
   if (isRefusal(route)) return answer(arrived, route)
   if (route.kind === 'proxy') {
     if (fields.webSocket && !options.takesWebSockets) return answer(arrived, noWebSocket)

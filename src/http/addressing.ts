@@ -11,12 +11,26 @@ export interface Linked {
   readonly tokenNames: readonly string[]
 }
 
-/** How a client comes that has the gateway as its proxy. `forward`: with the whole URL in its request line. */
-export type Road = 'forward'
+/**
+ * How a client comes that has the gateway as its proxy. `forward`: with the whole URL in its request line. `tunnel`: with
+ * CONNECT. `intercepted`: in such a tunnel, in which the gateway reads the requests.
+ */
+export type Road = 'forward' | 'tunnel' | 'intercepted'
+
+/** A tunnel, as the requests in it know it. */
+export interface TunnelledBy {
+  readonly id: string
+  /** The token that its CONNECT presented. */
+  readonly token: string
+  /** Whether a request counts against the rate of the agent: the CONNECT has counted for the first one. */
+  countsRequest(): boolean
+}
 
 export interface Addressing {
   /** Undefined when the client calls the gateway as a server. */
   readonly road: Road | undefined
+  /** The tunnel that the request came through; undefined for others. */
+  readonly tunnel: TunnelledBy | undefined
   /** Answers are in the origin of the gateway itself, which has the console. */
   readonly sharesOrigin: boolean
   /** The upstream that the called host stands for; undefined when the URL names it. */
@@ -41,6 +55,7 @@ export const bareMark = 'without-credentials/'
 /** `/proxy/https://host`, or `/proxy/https/host` for clients that turn `://` in a path into something else. */
 class UnderProxy implements Addressing {
   readonly road = undefined
+  readonly tunnel = undefined
   readonly sharesOrigin = true
   readonly standsFor = undefined
   readonly dropsCredentials: boolean

@@ -8,6 +8,10 @@ const looks = 4
 /** Connections of calls that wait for a person: nothing moves on them, and they are sound. */
 export const waitingForReview = new WeakSet<Socket>()
 
+/** Connections that carry those of another server, which watches them. */
+const carriers = new WeakSet<Socket>()
+export const noteCarrier = (socket: Socket): unknown => carriers.add(socket)
+
 interface SizeSamples {
   bytes: number
   times: number
@@ -27,6 +31,10 @@ export function closeIdle(server: Server, idleMs: number): void {
   })
   const timer = setInterval(() => {
     for (const [socket, samples] of connections) {
+      if (carriers.has(socket)) {
+        connections.delete(socket)
+        continue
+      }
       const bytes = socket.bytesRead + sentBytes(socket)
       samples.times = bytes === samples.bytes && !waitingForReview.has(socket) ? samples.times + 1 : 0
       samples.bytes = bytes

@@ -1,37 +1,11 @@
-/** Requests of clients that have the gateway as their proxy: they name upstreams by their own URLs. */
+/** What request lines of clients that have the gateway as their proxy point at. */
+import type { Duplex } from 'node:stream'
 import { type Refusal, refuse } from '../base/refusals.ts'
-import type { Addressing, Road } from './addressing.ts'
+import { OwnUrls, tunnelOf } from './own-urls.ts'
 import type { RequestRoute } from './request-line.ts'
 
-/** The client knows each upstream by its own URL, so links lead where they say. */
-class OwnUrls implements Addressing {
-  readonly road: Road
-  readonly sharesOrigin = false
-  readonly standsFor = undefined
-  readonly dropsCredentials = false
-
-  constructor(road: Road) {
-    this.road = road
-  }
-
-  linkTo(url: URL): string {
-    return url.href
-  }
-
-  hostLinkTo(): undefined {
-    return undefined
-  }
-
-  cookiePath(): undefined {
-    return undefined
-  }
-
-  ownLink(): undefined {
-    return undefined
-  }
-}
-
 const forward = new OwnUrls('forward')
+const connect = new OwnUrls('tunnel')
 
 /** What clients of a forward proxy send: a URL with its scheme (RFC 9112 section 3.2.2). */
 const absoluteForm = /^https?:\/\//i
@@ -45,4 +19,40 @@ export function readForwardTarget(url: string): RequestRoute | Refusal {
 const notAbsolute = refuse(
   'invalid_target',
   'This is the port of the forward proxy: the request target must be an http or https URL, such as http://example.com/path. Set this address as HTTP_PROXY.',
+)
+
+/** Host and port (RFC 9110 section 9.3.6). What follows from the host is checked with all targets (base/target.ts). */
+const authorityForm = /^(?:\[[0-9a-f:.]*\]|[^\s:/?#@[\]\\]+):\d+$/i
+
+/** The target of CONNECT. */
+export function readConnectTarget(authority: string): RequestRoute | Refusal {
+  if (!authorityForm.test(authority)) return notAuthority
+  return { kind: 'proxy', rawTarget: `https://${authority}`, addressing: connect }
+}
+
+const notAuthority = refuse(
+  'invalid_target',
+  'The target of CONNECT must be a host and a port, such as example.com:443.',
+)
+
+/** No tunnel begins in another one. */
+export const refuseInnerTunnel = (): Refusal => innerTunnel
+
+const innerTunnel = refuse('method_not_allowed', 'The gateway opens no tunnels inside of tunnels.')
+
+/** The target of a request in a tunnel: a path of the origin that CONNECT named, or a URL in it. */
+export function readTunnelTarget(url: string, host: string, connection: Duplex): RequestRoute | Refusal {
+  const tunnel = tunnelOf(connection)
+  const [, scheme, authority = '', rest] = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(url) ?? []
+  const isOther = scheme !== undefined && (scheme.toLowerCase() !== tunnel.scheme || !tunnel.isNamed(authority))
+  if (isOther || !tunnel.isNamed(host)) return misdirected
+  const path = scheme === undefined ? url : `${rest?.startsWith('/') ? '' : '/'}${rest}`
+  if (!path.startsWith('/')) return notPath
+  return { kind: 'proxy', rawTarget: tunnel.origin + path, addressing: tunnel }
+}
+
+const misdirected = refuse('misdirected', undefined, { headers: ['Connection', 'close'] })
+const notPath = refuse(
+  'invalid_target',
+  'In a tunnel the request target must be a path, or a URL of the host of CONNECT.',
 )

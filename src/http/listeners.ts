@@ -65,6 +65,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   /** Each removes the file of a closed unix socket. */
   const removals: (() => void)[] = []
   let adopting: Server | undefined
+  const adopted = new Set<Duplex>()
 
   return {
     async listen(endpoint) {
@@ -85,6 +86,8 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
     },
     adopt(connection) {
       adopting ??= servers.adopting()
+      adopted.add(connection)
+      connection.once('close', () => adopted.delete(connection))
       adopting.emit('connection', connection)
     },
     setCertificate: certificate => servers.setCertificate(certificate),
@@ -92,13 +95,19 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       acceptor.drain()
       const closed = servers.all.map(server => new Promise<void>(resolve => server.close(() => resolve())))
       for (const remove of removals.splice(0)) remove()
+      const gone = Promise.withResolvers<void>()
       // A connection becomes idle only after its last answer: repeat until all are closed.
       const sweeper = setInterval(() => {
         for (const server of servers.all) server.closeIdleConnections()
+        if (adopted.size === 0) gone.resolve()
       }, 100)
-      await Promise.all(closed).finally(() => clearInterval(sweeper))
+      if (adopted.size === 0) gone.resolve()
+      await Promise.all([...closed, gone.promise]).finally(() => clearInterval(sweeper))
     },
-    destroy: () => servers.destroyConnections(),
+    destroy() {
+      servers.destroyConnections()
+      for (const connection of adopted) connection.destroy()
+    },
   }
 }
 

@@ -89,7 +89,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     all,
     tcp: (isPlain = false) => (certificate === undefined || isPlain ? take(blank()) : secure(certificate)),
     unix: () => takeUnix(blank()),
-    adopting: () => serve(blank()),
+    adopting: () => beginChecks(serve(blank())),
     blank,
     begin(server, kind) {
       if (kind === 'unix') return takeUnix(server)
@@ -101,6 +101,12 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     },
     destroyConnections: () => connections.destroy(),
   }
+}
+
+/** Node looks for late heads once a server listens, which this one never does. */
+function beginChecks(server: Server): Server {
+  server.emit('listening')
+  return server
 }
 
 function httpOptions({ headersTimeoutMs, keepAliveMs }: ServerSettings, acceptor: Acceptor): ServerOptions {

@@ -25,6 +25,11 @@ export function markUnixPeers(server: Server): void {
   server.on('connection', (socket: Socket) => unixSockets.add(socket))
 }
 
+/** Marks a connection as coming from the same peer as the one below it. */
+export function markSamePeer(connection: Socket, below: Socket): void {
+  if (unixSockets.has(below)) unixSockets.add(connection)
+}
+
 export const isUnixPeer = (socket: Socket): boolean => unixSockets.has(socket)
 
 /** Longest path of a unix socket, bytes: the system would silently truncate a longer one. */

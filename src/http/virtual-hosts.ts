@@ -61,6 +61,7 @@ interface Siblings extends PublicNames {
 /** A host name of the gateway's own under which one upstream is called. All of its paths are the upstream's. */
 class VirtualHost implements Addressing {
   readonly road = undefined
+  readonly tunnel = undefined
   readonly sharesOrigin = false
   readonly dropsCredentials = false
   readonly standsFor: Origin

@@ -9,6 +9,8 @@ export interface SharedMemory {
   readonly connections: SharedArrayBuffer
   /** Proxied requests under way, by agent. */
   readonly requests: SharedArrayBuffer
+  /** Open tunnels of the forward proxy, by agent. */
+  readonly tunnels: SharedArrayBuffer
   /** Bytes of bodies that are held, by agent. */
   readonly heldBytes: SharedArrayBuffer
   readonly metrics: SharedArrayBuffer

@@ -15,6 +15,8 @@ export interface LogFields {
   readonly method?: string | undefined
   /** How the client came that has the gateway as its proxy. */
   readonly road?: string | undefined
+  /** Id of the tunnel that it came through: that of its CONNECT. */
+  readonly tunnel?: string | undefined
   /** Scheme, host and port of the upstream. */
   readonly origin?: string | undefined
   /** Path of the target, without its query. */

@@ -25,8 +25,11 @@ export type Ending = 'forwarded' | 'refused' | 'suspended' | 'aborted' | 'broken
  * waited, and the request starts again.
  */
 export type Checked = Refusal | 'again' | undefined
-/** Result of a step. `answered`: no step follows. */
-export type StepOutcome = Checked | 'answered'
+/**
+ * Result of a step. `answered`: no step follows. `handed over`: the same, and what follows on its connection is no answer to
+ * it.
+ */
+export type StepOutcome = Checked | 'answered' | 'handed over'
 export type StepResult = StepOutcome | Promise<StepOutcome>
 
 /** The sender of a request to its upstream. */

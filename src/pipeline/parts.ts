@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { Interception } from '../intercept/interception.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import type { CallerRate } from '../limits/caller-rate.ts'
 import type { Quota } from '../limits/quota.ts'
@@ -20,6 +21,7 @@ import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
+import type { OpenTunnels } from './open-tunnels.ts'
 import type { ExchangeWatch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
@@ -66,6 +68,9 @@ export interface Parts {
   /** Readers of answers, in the order in which answers pass them. */
   readonly readers: readonly AnswerReader[]
   readonly watch: ExchangeWatch
+  readonly tunnels: OpenTunnels
+  /** Undefined without a forward proxy. */
+  readonly interception: Interception | undefined
   /** Turns for decisions on long bodies. */
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */

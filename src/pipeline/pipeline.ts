@@ -18,6 +18,7 @@ import { attachCredentials, checkName, lookUp } from './steps/destination.ts'
 import { checkHandshake } from './steps/handshake.ts'
 import { settleBody } from './steps/hold-body.ts'
 import { answerLastHop } from './steps/hops.ts'
+import { intercept } from './steps/intercept.ts'
 import { refuseMisplaced } from './steps/misplaced.ts'
 import { cancel, readEarly } from './steps/read-early.ts'
 import { checkKey, review } from './steps/review.ts'
@@ -39,6 +40,7 @@ const steps: readonly PipelineStep[] = [
   { name: 'authentication', run: authenticate },
   { name: 'misplaced token', run: refuseMisplaced },
   { name: 'admission', run: admit },
+  { name: 'interception', run: intercept },
   { name: 'handshake', run: checkHandshake },
   { name: 'circuit', run: passCircuit },
   { name: 'size', run: checkSize },
@@ -127,6 +129,7 @@ async function resume(exchange: Exchange, waited: Promise<StepOutcome>, { parts,
 
 function conclude(exchange: Exchange, outcome: NonNullable<StepOutcome>, parts: Parts): void {
   if (outcome === 'again') start(exchange, parts)
+  else if (outcome === 'handed over') leave(exchange, parts)
   else if (outcome !== 'answered') {
     readRefused(exchange, outcome, parts).then(
       () => answer(exchange, outcome),
@@ -140,7 +143,13 @@ function fail(exchange: Exchange, error: unknown, parts: Parts, step?: PipelineS
   answer(exchange, refuse('internal'))
 }
 
-/** The end of every exchange. */
+/** Its connection is for others now, who are counted and logged. */
+function leave(exchange: Exchange, parts: Parts): void {
+  parts.watch.remove(exchange)
+  for (const settle of reservations) settle(exchange, parts)
+}
+
+/** The end of every other exchange. */
 function close(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)

@@ -33,13 +33,18 @@ export function holds(exchange: Authenticated, parts: OutboundParts): boolean {
  * Ends what an agent has under way once it may no longer act, or has been let in by a key that was revoked. Call it when
  * the registry shows a change.
  */
-export function endUnlessActive(id: string, { before, now }: AgentUpdate, parts: Pick<OutboundParts, 'watch'>): void {
+export function endUnlessActive(
+  id: string,
+  { before, now }: AgentUpdate,
+  parts: Pick<OutboundParts, 'watch' | 'tunnels'>,
+): void {
   const problem = agentProblem(now)
   const gone = before?.keys.filter(key => now?.keys.some(other => other.id === key.id) !== true).map(key => key.id)
   if (problem === undefined && !gone?.length) return
   const isLost = ({ agent, claims }: Exchange): boolean =>
     agent?.id === id && (problem !== undefined || gone?.includes(keyIdOf(claims) ?? '') === true)
   for (const exchange of parts.watch.underway(isLost)) end(exchange, problem ?? refuse('unauthenticated'))
+  parts.tunnels.closeAll(id, ({ keyId }) => problem !== undefined || gone?.includes(keyId ?? '') === true)
 }
 
 /**

@@ -65,6 +65,8 @@ const boundNames = [
   'agent_hitl_bytes',
   // Messages of an agent that were dropped because more than 10,000 wait for a webhook.
   'webhook_messages',
+  // Open tunnels of one agent: ForwardProxy:MaxTunnelsPerAgent.
+  'tunnels',
   // WebSockets: Proxy:UpgradeIdleSeconds, UpgradeMaxSeconds, UpgradeMaxBytes.
   'upgrade_idle',
   'upgrade_time',
@@ -125,6 +127,28 @@ export const responseBytes = counter('response_body_bytes_total', 'Body bytes of
 export const clientConnections = gauge('client_connections', 'Open connections of clients.')
 export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
 export const webSockets = gauge('websockets', 'Open WebSockets.')
+export const openTunnels: Family = {
+  ...family(
+    'tunnels',
+    'Open tunnels of the forward proxy, by whether the gateway reads the requests in them.',
+    'road',
+    ['intercepted'],
+  ),
+  type: 'gauge',
+}
+export const refusedTunnels = family(
+  'tunnel_refused_total',
+  'Tunnels that were not opened, by the code of the refusal.',
+  'reason',
+  Object.keys(refusalKinds),
+)
+export const mintedLeafs = counter('leafs_minted_total', 'Certificates that were made for hosts of tunnels.')
+export const handshakes = family(
+  'client_tls_handshakes_total',
+  'TLS handshakes of clients in tunnels, new or resumed.',
+  'session',
+  ['new', 'resumed'],
+)
 export const loopDelay = gauge('event_loop_delay_p99_seconds', 'Delay of the event loop, the worst thread.', 'max')
 export const loopDelayMax = gauge('event_loop_delay_max_seconds', 'The same, the longest delay.', 'max')
 export const duration = histogram(
@@ -153,6 +177,10 @@ export const families: readonly Family[] = [
   clientConnections,
   upstreamConnections,
   webSockets,
+  openTunnels,
+  refusedTunnels,
+  mintedLeafs,
+  handshakes,
   loopDelay,
   loopDelayMax,
 ]

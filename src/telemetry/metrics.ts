@@ -29,6 +29,12 @@ export class Metrics {
     if (cell !== undefined) this.#cells[cell]! += 1
   }
 
+  /** Adds to one of a label's values. */
+  change({ cells }: Family, value: string, by: number): void {
+    const cell = cells.get(value)
+    if (cell !== undefined) this.#cells[cell]! += by
+  }
+
   /** Adds to a single number. */
   add({ cells }: Family, by: number): void {
     const cell = cells.get('')
@@ -38,6 +44,11 @@ export class Metrics {
   set({ cells }: Family, value: number): void {
     const cell = cells.get('')
     if (cell !== undefined) this.#cells[cell] = value
+  }
+
+  /** Sets all of its values to 0. */
+  clear({ cells }: Family): void {
+    for (const cell of cells.values()) this.#cells[cell] = 0
   }
 
   observe({ bounds, first }: Histogram, seconds: number): void {

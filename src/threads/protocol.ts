@@ -37,6 +37,8 @@ export interface ThreadData {
   readonly storeFence: Pick<Fence, 'memory' | 'limitMs'> | undefined
   /** A clock of the main thread's own; the system's when absent. */
   readonly clock: SharedArrayBuffer | undefined
+  /** What sessions of clients in tunnels are resumed with. */
+  readonly ticketKeys: Uint8Array
   /** Names are looked up by the main thread. */
   readonly asksForLookup: boolean
 }

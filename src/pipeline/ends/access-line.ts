@@ -34,6 +34,7 @@ function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
     plain('clientIp', clientIpOf(exchange.socket, req.rawHeaders)) +
     plain('method', req.method) +
     plain('road', exchange.addressing.road) +
+    plain('tunnel', exchange.addressing.tunnel?.id) +
     (target === undefined ? '' : plain('origin', target.origin.key) + text('path', redactPath(target.path))) +
     number('status', statusOf(exchange))
   )

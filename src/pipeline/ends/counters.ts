@@ -3,6 +3,7 @@ import {
   decisions,
   duration,
   overhead,
+  refusedTunnels,
   requestBytes,
   requests,
   responseBytes,
@@ -15,6 +16,7 @@ export const metricsListener = (metrics: Metrics): EndListener => ({
   ended(exchange, at) {
     const { decision, upstreamStatus, startedAt, sentAt } = exchange
     metrics.count(requests, exchange.outcome)
+    if (exchange.addressing.road === 'tunnel') metrics.count(refusedTunnels, exchange.outcome)
     metrics.observe(duration, (at - startedAt) / 1e3)
     if (decision !== undefined) metrics.count(decisions, decision.decision)
     if (sentAt === undefined) return

@@ -26,7 +26,8 @@ export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | un
  * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
  */
 function limit(exchange: Authenticated, parts: Parts): StepResult {
-  const { agent, startedAt } = exchange
+  const { agent, startedAt, addressing } = exchange
+  if (addressing.tunnel?.countsRequest() === false) return takeSlot(exchange, parts)
   const wait = parts.agentRate.take(agent.id, startedAt)
   if (wait === undefined) return takeSlot(exchange, parts) ?? untilAsked(exchange, parts)
   return wait > 0 ? refuseRate(exchange, wait, parts) : takeSlot(exchange, parts)
@@ -42,7 +43,9 @@ async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOu
 }
 
 function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
-  const { agent, requestId } = exchange
+  const { agent, requestId, addressing } = exchange
+  // The requests in the tunnel take them.
+  if (addressing.road === 'tunnel') return undefined
   if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
     parts.bounds.reached('agent_requests', agent.id, requestId)
     return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })

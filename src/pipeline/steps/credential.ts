@@ -50,7 +50,8 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
 /** A client that has the gateway as its proxy has settings for the proxy (RFC 9110 section 11.7.2). */
 function tokenOfProxyClient(exchange: Exchange): string | Refusal {
   exchange.tokenNames = [proxyAuthorization]
-  return proxyToken(fieldValues(exchange.req.rawHeaders, proxyAuthorization))
+  const { tunnel } = exchange.addressing
+  return tunnel?.token ?? proxyToken(fieldValues(exchange.req.rawHeaders, proxyAuthorization))
 }
 
 /** Clients of a virtual host have settings for its upstream alone. */

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto'
+import { CurrentLeafs } from '../intercept/current-leafs.ts'
+import { createInterception, type Interception } from '../intercept/interception.ts'
+import { OpenTunnels } from '../pipeline/open-tunnels.ts'
+import type { Parts } from '../pipeline/parts.ts'
+import { handshakes, mintedLeafs, openTunnels } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createOncePerMinute } from '../telemetry/once-per-minute.ts'
+import type { AuthorityHolder } from './authority.ts'
+import type { Base } from './base.ts'
+import type { SharedLimits } from './shared.ts'
+
+/** Keys with which any thread resumes a session that another one began. */
+export const createTicketKeys = (): Buffer => randomBytes(48)
+
+export interface LeafsParts extends Pick<Base, 'clock'> {
+  /** Undefined without a forward proxy. */
+  readonly authority: AuthorityHolder | undefined
+  /** Those of all threads. */
+  readonly ticketKeys: Buffer
+}
+
+/** Certificates for tunnels; undefined without a forward proxy. */
+export async function openLeafs({ authority, clock, ticketKeys }: LeafsParts): Promise<CurrentLeafs | undefined> {
+  return authority && CurrentLeafs.open({ clock, ticketKeys }, () => authority.current)
+}
+
+export interface ForwardProxyParts extends Pick<Base, 'config' | 'clock' | 'log'> {
+  readonly limits: Pick<SharedLimits, 'tunnels'>
+  readonly leafs: CurrentLeafs | undefined
+  readonly metrics: Metrics
+}
+
+/** The parts of the pipeline that serve the forward proxy. */
+export interface ForwardProxy extends Pick<Parts, 'tunnels' | 'interception'> {
+  /** Counts what was done since the last time. */
+  sweep(): void
+}
+
+export function openForwardProxy(parts: ForwardProxyParts): ForwardProxy {
+  const { config, limits, leafs, metrics } = parts
+  let counted = 0
+  return {
+    tunnels: new OpenTunnels(limits.tunnels, config.ForwardProxy.MaxTunnelsPerAgent, change =>
+      metrics.change(openTunnels, 'intercepted', change),
+    ),
+    interception: openInterception(parts),
+    sweep() {
+      const minted = leafs?.minted ?? 0
+      metrics.add(mintedLeafs, minted - counted)
+      counted = minted
+    },
+  }
+}
+
+function openInterception(parts: ForwardProxyParts): Interception | undefined {
+  const { config, clock, log, leafs, metrics } = parts
+  if (leafs === undefined) return undefined
+  const isFirst = createOncePerMinute(clock)
+  return createInterception({
+    leafs,
+    clock,
+    timeoutMs: config.System.Server.HeadersTimeoutSeconds * 1_000,
+    onHandshake: isResumed => metrics.count(handshakes, isResumed ? 'resumed' : 'new'),
+    onFailed({ id: tunnel, origin }, reason) {
+      if (isFirst(origin)) log.warn({ tunnel, origin, reason }, 'interception failed')
+    },
+  })
+}

@@ -1,0 +1,117 @@
+/** Addressing of clients that have the gateway as their proxy. */
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Origin } from '../base/origin.ts'
+import type { Addressing, Road, TunnelledBy } from './addressing.ts'
+
+/** The client knows each upstream by its own URL, so links lead where they say. */
+export class OwnUrls implements Addressing {
+  readonly road: Road
+  readonly sharesOrigin = false
+  readonly standsFor = undefined
+  readonly dropsCredentials = false
+
+  constructor(road: Road) {
+    this.road = road
+  }
+
+  get tunnel(): TunnelledBy | undefined {
+    return undefined
+  }
+
+  linkTo(url: URL): string {
+    return url.href
+  }
+
+  hostLinkTo(): undefined {
+    return undefined
+  }
+
+  cookiePath(): undefined {
+    return undefined
+  }
+
+  ownLink(): undefined {
+    return undefined
+  }
+}
+
+interface TunnelTerms {
+  /** That of its CONNECT. */
+  readonly id: string
+  readonly token: string
+  /** What its CONNECT named. */
+  readonly origin: Origin
+}
+
+/** A connection that a CONNECT has opened, and in which the gateway reads the requests. */
+export class Tunnel extends OwnUrls implements TunnelledBy {
+  readonly id: string
+  readonly token: string
+  readonly #origin: Origin
+  #takesRate = false
+  /** Known once the first byte has come. */
+  scheme: 'http' | 'https' = 'https'
+  /** What its requests come over; undefined until they can. */
+  connection: Socket | undefined = undefined
+
+  constructor({ id, token, origin }: TunnelTerms) {
+    super('intercepted')
+    this.id = id
+    this.token = token
+    this.#origin = origin
+  }
+
+  override get tunnel(): this {
+    return this
+  }
+
+  /** In lower case; an address without brackets. */
+  get host(): string {
+    return this.#origin.address ?? this.#origin.host
+  }
+
+  /** The origin of its requests, as a URL has it. */
+  get origin(): string {
+    return `${this.scheme}://${this.authority}`
+  }
+
+  /** Without the usual port. */
+  get authority(): string {
+    const { host, port } = this.#origin
+    return port === (this.scheme === 'http' ? 80 : 443) ? host : `${host}:${port}`
+  }
+
+  /** Whether a `Host` field names its authority. A client of HTTP/1.0 may send none. */
+  isNamed(field: string): boolean {
+    const lower = field.toLowerCase()
+    const { host, port } = this.#origin
+    return lower === this.authority || lower === `${host}:${port}` || lower === ''
+  }
+
+  /** No request has come through it. */
+  get isUnused(): boolean {
+    return !this.#takesRate
+  }
+
+  countsRequest(): boolean {
+    const counts = this.#takesRate
+    this.#takesRate = true
+    return counts
+  }
+}
+
+const tunnels = new WeakMap<Duplex, Tunnel>()
+
+/** From now on what comes over this connection is for the tunnel. */
+export function setTunnel(connection: Socket, tunnel: Tunnel): void {
+  tunnels.set(connection, tunnel)
+  tunnel.connection = connection
+}
+
+/** @throws Error when the connection is no tunnel */
+export function tunnelOf(connection: Duplex): Tunnel {
+  const tunnel = tunnels.get(connection)
+  if (tunnel === undefined) throw new Error('cannot happen: a connection without a tunnel')
+  return tunnel
+}

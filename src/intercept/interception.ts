@@ -1,0 +1,142 @@
+/**
+ * Connections of CONNECT that the gateway reads. It presents a leaf for the host that CONNECT named, and hands the plain side
+ * on as a connection of HTTP/1.1. A client may also speak HTTP in the clear.
+ */
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
+import { asError } from '../base/as-error.ts'
+import { noteCarrier } from '../http/close-idle.ts'
+import { setTunnel, type Tunnel } from '../http/own-urls.ts'
+import { markSamePeer } from '../http/unix-socket.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { CurrentLeafs } from './current-leafs.ts'
+
+export interface InterceptionParts {
+  readonly leafs: Pick<CurrentLeafs, 'contextFor' | 'permits'>
+  readonly clock: Pick<Clock, 'steady'>
+  /** Longest time until the first request can be read, milliseconds. */
+  readonly timeoutMs: number
+  readonly onHandshake: (isResumed: boolean) => void
+  /** @param reason for people */
+  readonly onFailed: (tunnel: Tunnel, reason: string) => void
+}
+
+export interface Interception {
+  /** Whether the authority may vouch for a host. */
+  permits(host: string): boolean
+  /** Takes the plain sides. Called once, before the first `open`. */
+  serve(adopt: (connection: Duplex) => void): void
+  /** Answers a CONNECT with 200, and reads what comes. The connection is closed when that is not possible. */
+  open(socket: Socket, tunnel: Tunnel): void
+  /** Tells of bytes in a tunnel that are no request. */
+  notHttp(tunnel: Tunnel): void
+}
+
+const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
+/** First byte of a TLS handshake (RFC 8446 section 5.1). */
+const handshakeByte = 0x16
+/** A client that closes so soon after the handshake, without a request, has not liked the certificate, milliseconds. */
+const soonMs = 1_000
+
+export function createInterception(parts: InterceptionParts): Interception {
+  let adopt = (_: Duplex): void => {
+    throw new Error('cannot happen: a tunnel before the gateway serves')
+  }
+  return {
+    permits: host => parts.leafs.permits(host),
+    serve(taker) {
+      adopt = taker
+    },
+    notHttp(tunnel) {
+      if (tunnel.isUnused) parts.onFailed(tunnel, 'not http')
+    },
+    open(socket, tunnel) {
+      noteCarrier(socket)
+      socket.write(established)
+      const leave = (): unknown => socket.destroy()
+      const timer = setTimeout(leave, parts.timeoutMs)
+      const opening = { parts, tunnel, socket, settled: () => clearTimeout(timer) }
+      socket.once('close', opening.settled).once('end', leave)
+      socket.once('data', (first: Buffer) => {
+        socket.pause()
+        socket.off('end', leave)
+        if (first[0] === handshakeByte) void secure(opening, first, adopt)
+        else passInClear(opening, first, adopt)
+      })
+    },
+  }
+}
+
+interface Opening {
+  readonly parts: InterceptionParts
+  readonly tunnel: Tunnel
+  readonly socket: Socket
+  /** The first request can be read now, or never. */
+  settled(): void
+}
+
+function passInClear({ tunnel, socket, settled }: Opening, first: Buffer, adopt: (connection: Duplex) => void): void {
+  settled()
+  tunnel.scheme = 'http'
+  setTunnel(socket, tunnel)
+  adopt(socket)
+  // Node reads past the stream of a socket until it has a listener for data: what is put back would be lost.
+  socket.on('data', () => {})
+  socket.unshift(first)
+  socket.resume()
+}
+
+async function secure(opening: Opening, first: Buffer, adopt: (connection: Duplex) => void): Promise<void> {
+  const { parts, tunnel, socket, settled } = opening
+  try {
+    const secureContext = await parts.leafs.contextFor(tunnel.host)
+    if (socket.destroyed) return
+    socket.unshift(first)
+    const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] })
+    const fail = (reason: string): void => {
+      if (tunnel.isUnused) parts.onFailed(tunnel, reason)
+      connection.destroy()
+    }
+    // Node and others break off without an alert.
+    const leave = (): void => fail(brokenOff)
+    connection.on('error', error => fail(reasonOf(error))).once('end', leave)
+    connection.once('secure', () => {
+      settled()
+      connection.off('end', leave)
+      parts.onHandshake(connection.isSessionReused())
+      // After the handshake, since a resumed session has no moment before it in which node tells the name.
+      if (isNamed(tunnel, connection)) enter(opening, connection, adopt)
+      else fail('sni mismatch')
+    })
+  } catch (error) {
+    parts.onFailed(tunnel, asError(error).message)
+    socket.destroy()
+  }
+}
+
+function enter({ parts, tunnel, socket }: Opening, connection: TLSSocket, adopt: (connection: Duplex) => void): void {
+  const since = parts.clock.steady()
+  markSamePeer(connection, socket)
+  setTunnel(connection, tunnel)
+  connection.once('end', () => {
+    if (tunnel.isUnused && parts.clock.steady() - since < soonMs) parts.onFailed(tunnel, brokenOff)
+  })
+  adopt(connection)
+}
+
+/** Whether the client has asked for the host that its CONNECT named. It need not name it. */
+function isNamed({ host }: Tunnel, { servername }: TLSSocket & { readonly servername?: unknown }): boolean {
+  return typeof servername !== 'string' || servername.toLowerCase() === host
+}
+
+const remedy = 'give it the certificate of the CA, as docs/forward-proxy.md says'
+const distrusted = `the client does not trust the CA: ${remedy}`
+const brokenOff = `the client broke off when it saw the certificate; it may not trust the CA: ${remedy}`
+
+function reasonOf({ code = 'ERR_UNKNOWN', message }: NodeJS.ErrnoException): string {
+  if (/ALERT_(?:UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE)/.test(code)) return distrusted
+  if (code.includes('NO_APPLICATION_PROTOCOL')) return 'the client does not offer HTTP/1.1'
+  if (code === 'ECONNRESET') return brokenOff
+  return code.startsWith('ERR_SSL_') ? code.slice('ERR_SSL_'.length).toLowerCase().replaceAll('_', ' ') : message
+}

@@ -1,0 +1,100 @@
+/** Identity is of the tunnel, rights are of each request in it. Threats T42, T46. */
+import t, { type Test } from 'tap'
+import { openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
+import { eventually, merge, type TestAgent } from '../fixtures/gateway.ts'
+import { startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
+
+const origin = await startSecureOrigin(t)
+const to = `idp.test:${origin.port}`
+const get = `GET / HTTP/1.1\r\nHost: ${to}\r\n\r\n`
+
+t.beforeEach(() => {
+  origin.seen.length = 0
+})
+
+for (const threads of [1, 2]) {
+  t.test(`with ${threads === 1 ? 'one thread' : 'two threads'}`, async t => {
+    const config = merge(secureSetup.config ?? {}, { System: { Server: { Threads: threads } } })
+    const gateway = await startForward(t, { ...secureSetup, config })
+    const open = (t: Test, { token }: Pick<TestAgent, 'token'>) =>
+      openSecure(t, gateway, { to, authorization: `Bearer ${token}` })
+    const newKey = async ({ id }: TestAgent) => {
+      const { key, id: keyId } = JSON.parse((await gateway.manage('POST', `/agents/${id}/keys`, { name: 'own' })).text)
+      return { token: `${key}`, revoke: () => gateway.manage('DELETE', `/keys/${keyId}`) }
+    }
+
+    t.test('T46 idle tunnels of an agent that may no longer act are closed, and no others', async t => {
+      for (const action of ['revoke', 'quarantine', 'deactivate']) {
+        const [bot, other] = [await gateway.agent(), await gateway.agent()]
+        const own = await Promise.all([1, 2, 3].map(() => open(t, bot)))
+        own[0]?.write(get)
+        await own[0]?.until(/hello from upstream/)
+        const kept = await open(t, other)
+        await gateway.manage('POST', `/agents/${bot.id}/${action}`)
+        for (const client of own) t.notMatch(await client.closed(), /HTTP\/1\.1 (?!200)/, action)
+        kept.write(get)
+        t.match(await kept.until(/hello from upstream/), /^HTTP\/1\.1 200 /)
+      }
+    })
+
+    t.test('T46 tunnels that a revoked key has opened are closed, and those of another key are not', async t => {
+      const bot = await gateway.agent()
+      const [first, second] = [await newKey(bot), await newKey(bot)]
+      const [gone, kept] = [await open(t, first), await open(t, second)]
+      await first.revoke()
+      t.equal(await gone.closed(), '')
+      kept.write(get)
+      t.match(await kept.until(/hello from upstream/), /^HTTP\/1\.1 200 /)
+    })
+
+    t.test('T46 a request under way is told why its tunnel ends', async t => {
+      const slow = await startOrigin(t, () => {})
+      const host = `127.0.0.1:${slow.port}`
+      const bot = await gateway.agent()
+      const key = await newKey(bot)
+      const client = await openTunnel(t, gateway, { to: host, authorization: `Bearer ${key.token}` })
+      client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      await eventually(
+        () => slow.seen.length,
+        count => count === 1,
+      )
+      await key.revoke()
+      t.match(await client.closed(), /HTTP\/1\.1 407 .*"code":"proxy_authentication_required"/s)
+    })
+  })
+}
+
+t.test('a request whose token has run out gets 407, and the connection closes', async t => {
+  const config = merge(secureSetup.config ?? {}, {
+    Security: { AgentAuth: { TokenIssuance: { Expiration: '00:00:02' } } },
+  })
+  const gateway = await startForward(t, { ...secureSetup, config })
+  const { token } = await gateway.agent()
+  const client = await openSecure(t, gateway, { to, authorization: `Bearer ${token}` })
+  client.write(get)
+  await client.until(/hello from upstream/)
+  const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  await eventually(
+    () => Date.now(),
+    now => now > (exp + 1) * 1_000,
+  )
+  client.write(get)
+  const answer = (await client.closed()).split('hello from upstream').at(-1) ?? ''
+  t.match(answer, /HTTP\/1\.1 407 .*"code":"proxy_authentication_required"/s)
+  t.strictSame(valuesIn(answer.slice(answer.indexOf('HTTP/1.1 407')), 'Connection'), ['close'])
+  t.equal(origin.seen.length, 1)
+})
+
+t.test('each request is decided by the policy of its moment', async t => {
+  const gateway = await startForward(t, secureSetup)
+  await gateway.policy({ name: 'changing', default: 'Allow' })
+  const { token } = await gateway.agent({ policyName: 'changing' })
+  const client = await openSecure(t, gateway, { to, authorization: `Bearer ${token}` })
+  client.write(get)
+  await client.until(/hello from upstream/)
+  const changed = await gateway.manage('PUT', '/policies/changing', { name: 'changing', default: 'Deny' })
+  t.equal(changed.status, 200, changed.text)
+  client.write(get)
+  await client.until(/HTTP\/1\.1 403 .*"code":"policy_denied"/s)
+  t.equal(origin.seen.length, 1)
+})
