@@ -1,6 +1,6 @@
 import { isRefusal } from '../base/refusals.ts'
 import { parseTarget } from '../base/target.ts'
-import { createEventLog, type EventLog } from '../hitl/events.ts'
+import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
@@ -132,9 +132,10 @@ type HeldItem = Parameters<HitlOptions['addedFields']>[0]
 
 /** Verdicts of reviewers and changes of tools, in whichever gateway, count as activity of the agent. */
 function noteActivity(events: EventLog, { activity }: RecentActivity): void {
-  events.subscribe(({ type, data, at }) => {
-    const agentId = String(data['agentId'])
-    if (type === 'denied') activity.humanDenied(agentId, at)
-    if (type === 'toolChanged') activity.toolChanged(agentId, at)
+  events.subscribe(event => {
+    if (event.type === 'denied') activity.humanDenied(agentOf(event), event.at)
+    if (event.type === 'toolChanged') activity.toolChanged(agentOf(event), event.at)
   })
 }
+
+const agentOf = ({ data }: HitlEvent): string => String(data['agentId'])

@@ -60,9 +60,9 @@ interface WaitingCalls {
 export function createCalls(options: HeldCallOptions): Calls {
   const { store, clock, events, waitForVerdict, withdraw, report } = options
   const waiting = new Map<string, WaitingCalls>()
-  events.subscribe(({ type, hitlId, data }) => {
-    const own = type === 'withdrawn' && data['cause'] === 'cancelled' ? waiting.get(hitlId ?? '') : undefined
-    if (own !== undefined) own.cancelled = true
+  events.subscribe(event => {
+    const own = event.type === 'withdrawn' ? waiting.get(event.hitlId ?? '') : undefined
+    if (own !== undefined && event.data['cause'] === 'cancelled') own.cancelled = true
   })
 
   const enter = (id: string, terms: CallTerms): WaitingCalls => {

@@ -9,7 +9,7 @@ import type { FeedFollower } from '../storage/feed.ts'
 export interface HitlEvent extends Pick<EventNote, 'type' | 'at' | 'hitlId'> {
   /** Opaque, and the same in every gateway; later events do not compare greater as text. */
   readonly id: string
-  /** JSON-safe, for reviewers. */
+  /** JSON-safe, for reviewers. Made when it is first read; throws for an event that another version has written. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
@@ -37,14 +37,40 @@ export interface EventLogOptions {
   /** Most events that are kept for readers who reconnect. */
   readonly capacity: number
   /** What reviewers are told of an event. It may throw for one that another version has written. */
-  readonly describe: (event: EventNote) => HitlEvent['data']
-  /** Called for listeners that throw, and events that cannot be described. */
+  readonly describe: Describe
+  /** Called for listeners that throw. */
   readonly report: (what: string, error: unknown) => void
 }
+
+type Describe = (event: EventNote) => HitlEvent['data']
 
 interface Numbered {
   readonly seq: number
   readonly event: HitlEvent
+}
+
+/** Most events are for nobody who reads their data: reviewers who look just then do, and webhooks have copies of their own. */
+class KeptEvent implements HitlEvent {
+  readonly id: string
+  readonly type: EventNote['type']
+  readonly at: number
+  readonly hitlId: string | null
+  readonly #describe: Describe
+  #known: { readonly note: EventNote } | { readonly data: HitlEvent['data'] }
+
+  constructor(id: string, note: EventNote, describe: Describe) {
+    this.id = id
+    this.type = note.type
+    this.at = note.at
+    this.hitlId = note.hitlId
+    this.#known = { note }
+    this.#describe = describe
+  }
+
+  get data(): HitlEvent['data'] {
+    if ('note' in this.#known) this.#known = { data: this.#describe(this.#known.note) }
+    return this.#known.data
+  }
 }
 
 interface Subscriber {
@@ -103,22 +129,17 @@ class FedEventLog implements EventLog, FeedFollower<StoredEvent, EventHistory> {
 
   #pass(stored: StoredEvent): void {
     const numbered = this.#keep(stored)
-    if (numbered !== undefined) for (const listener of this.#listeners) this.#deliver(listener, numbered)
+    for (const listener of this.#listeners) this.#deliver(listener, numbered)
   }
 
-  #keep(stored: StoredEvent): Numbered | undefined {
-    const { capacity, describe, report } = this.#options
-    const { seq, type, at, hitlId } = stored
+  #keep(stored: StoredEvent): Numbered {
+    const { capacity, describe } = this.#options
+    const { seq } = stored
     this.#newest = seq
-    try {
-      const numbered = { seq, event: { id: this.#idOf(seq), type, at, hitlId, data: describe(stored) } }
-      this.#kept.push(numbered)
-      if (this.#kept.length > capacity) this.#complete = this.#kept.shift()?.seq ?? seq
-      return numbered
-    } catch (error) {
-      report('a review event could not be read', error)
-      return undefined
-    }
+    const numbered = { seq, event: new KeptEvent(this.#idOf(seq), stored, describe) }
+    this.#kept.push(numbered)
+    if (this.#kept.length > capacity) this.#complete = this.#kept.shift()?.seq ?? seq
+    return numbered
   }
 
   #deliver(listener: Subscriber, { seq, event }: Numbered): void {

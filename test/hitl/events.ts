@@ -126,7 +126,7 @@ t.test('events name agents, and one that cannot be read is left out', async t =>
   const reports: string[] = []
   const log = createTestLog({ names: new Map([['r', 'Rita']]), report: what => reports.push(what) })
   const heard: HitlEvent[] = []
-  log.subscribe(event => heard.push(event))
+  log.subscribe(event => event.data && heard.push(event))
   log.publish('denied', 'a', { by: 'r' })
   log.publish('quarantined', null, { agentId: 'r', cause: 'trust' })
   log.publish('toolChanged', null, { agentId: 'r', server: 's', tools: ['x', 'y'], count: 2 })
@@ -137,4 +137,17 @@ t.test('events name agents, and one that cannot be read is left out', async t =>
   )
   t.equal(heard.length, 3)
   t.equal(reports.length, 1)
+})
+
+t.test('what reviewers are told of an event is made once, for the first who reads it', async t => {
+  let made = 0
+  const describe = () => ({ number: ++made })
+  const log = createEventLog({ capacity: 10, report: silent, describe })
+  log.load({ epoch: 'e', after: 0, events: [] })
+  log.subscribe(silent)
+  log.change('', stored(1, 'pending', 'a'))
+  t.equal(made, 0)
+  const heard: HitlEvent[] = []
+  log.subscribe(event => heard.push(event), 'e-0')
+  t.strictSame([heard[0]?.data, heard[0]?.data], [{ number: 1 }, { number: 1 }])
 })
