@@ -26,10 +26,14 @@ const outcomeWaitsMs = 600_000
 /** When an agent may try again after a full queue, seconds. */
 const retryAfterSeconds = 30
 
-export async function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
-  const { settings, store } = options
+export function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
+  const problem = problemOf(options, held)
+  return problem === undefined ? insert(options, held) : Promise.resolve(problem)
+}
+
+function problemOf({ settings, agentProblem }: HitlOptions, held: Suspension): Refusal | undefined {
   // The caller may have waited before this.
-  const problem = options.agentProblem(held.agent.id)
+  const problem = agentProblem(held.agent.id)
   if (problem !== undefined) return problem
   if (held.request.body.byteLength > settings.MaxStoredBodyBytes) {
     return refuse('body_too_large', 'The body is larger than may be held for review.')
@@ -37,18 +41,29 @@ export async function suspend(options: HitlOptions, held: Suspension): Promise<S
   if ((held.idempotencyKey?.length ?? 0) > maxIdempotencyKey) {
     return refuse('invalid_request', `Idempotency-Key must have at most ${maxIdempotencyKey} characters.`)
   }
+  return undefined
+}
+
+/** Not an async function: that would keep the request in memory until it is on the disk. */
+function insert(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
+  const { settings, store, onFull } = options
+  const { agent, requestId } = held
+  const agentId = agent.id
   const decision = storedDecision(held)
   const frame = frameRequest(held.request)
   const shown = makeRecord(options, { ...held, decision }, frame)
   const record = { ...shown, summary: JSON.stringify(summaryView(shown, decision)) }
-  const sealed = sealHeld(options.sealingKeys[0], record.id, { request: frame, facts: held.facts })
-  const stored = await store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
-  if (typeof stored === 'object') return repeated(stored.existing, record)
-  if (stored === 'keyUsed') return keyUsed()
-  if (stored === 'stored') return { id: record.id, expiresAt: record.expiresAt }
-  const { bound, refusal } = fullLimits[stored]
-  options.onFull(bound, held.agent.id, held.requestId)
-  return refusal
+  const { id, expiresAt, repeatDigest } = record
+  const sealed = sealHeld(options.sealingKeys[0], id, { request: frame, facts: held.facts })
+  const storing = store.hitl.insert(record, sealed, limitsOf(record, settings), suspendEntry(record, held))
+  return storing.then(stored => {
+    if (typeof stored === 'object') return repeated(stored.existing, repeatDigest)
+    if (stored === 'keyUsed') return keyUsed()
+    if (stored === 'stored') return { id, expiresAt }
+    const { bound, refusal } = fullLimits[stored]
+    onFull(bound, agentId, requestId)
+    return refusal
+  })
 }
 
 function storedDecision({ request, decision, findings }: Suspension): StoredDecision {
@@ -139,9 +154,9 @@ export function keyUsed(hitlId: string | null = null): Refusal {
 }
 
 /** The same request is the same suspension; the same key for another request is a mistake. */
-function repeated(existing: HitlBrief, record: Pick<HitlRecord, 'repeatDigest'>): Suspended | Refusal {
+function repeated(existing: HitlBrief, repeatDigest: string | null): Suspended | Refusal {
   const { id, expiresAt } = existing
-  if (existing.repeatDigest === record.repeatDigest) return { id, expiresAt }
+  if (existing.repeatDigest === repeatDigest) return { id, expiresAt }
   return refuse('already_exists', 'This Idempotency-Key was used for a different request.')
 }
 

@@ -86,13 +86,12 @@ class SqliteFeeds {
   }
 
   /** Makes a call. What it changes is in force when it resolves. */
-  call: TableCall = async (table, method, args) => {
+  call: TableCall = (table, method, args) => {
     const waits: (Promise<unknown> | undefined)[] = []
-    const value = await this.#thread.call({ table, method, args }, ({ changes }) => {
+    const answer = this.#thread.call({ table, method, args }, ({ changes }) => {
       for (const change of changes) waits.push(this.#publish(change))
     })
-    if (waits.length > 0) await Promise.all(waits)
-    return value
+    return answer.then(value => (waits.length === 0 ? value : Promise.all(waits).then(() => value)))
   }
 
   #publish({ table, key, now }: StoreChange): Promise<unknown> | undefined {

@@ -28,11 +28,10 @@ export class Supervisor {
     return started
   }
 
-  call: Thread['call'] = async (asked, seen) => {
-    if (this.#closed) throw new StoreError('The store is closed')
+  call: Thread['call'] = (asked, seen) => {
+    if (this.#closed) return Promise.reject(new StoreError('The store is closed'))
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    const running = this.#thread ?? (await this.#restart())
-    return running.call(asked, seen)
+    return this.#thread?.call(asked, seen) ?? this.#restart().then(running => running.call(asked, seen))
   }
 
   async close(): Promise<void> {

@@ -81,30 +81,33 @@ interface SqliteCallParts extends Pick<ThreadOptions, 'callMs' | 'onLost'> {
 
 /** Sends calls to the thread, each with a limit of time. */
 export function createCalls({ link, claims, callMs, onLost }: SqliteCallParts): Thread['call'] {
-  function giveUp(id: number, asked: StoreOperation): never {
-    const { table, method } = asked
+  function giveUp(id: number, name: string, isWriting: boolean): never {
     const isUndone = claims.giveUp(id)
     const outcome = isUndone ? 'it was not done' : 'whether it was done is unknown'
-    throw new StoreError(`${table}.${method} took too long; ${outcome}`, { inDoubt: !isUndone && isWrite(asked) })
+    throw new StoreError(`${name} took too long; ${outcome}`, { inDoubt: !isUndone && isWriting })
   }
 
-  async function run(id: number, asked: StoreOperation, seen: (done: Done) => void): Promise<unknown> {
+  async function receive(id: number, answer: Promise<Done>, seen: (done: Done) => void, isWriting: boolean) {
     try {
-      const done = await link.call('run', [{ ...asked, id }])
+      const done = await answer
       seen(done)
       return done.value
     } catch (error) {
-      if (error instanceof StoreError && error.inDoubt && isWrite(asked)) onLost()
+      if (error instanceof StoreError && error.inDoubt && isWriting) onLost()
       throw error
     } finally {
       claims.free(id)
     }
   }
 
-  return async (asked, seen) => {
+  // What waits for the answer must not keep the arguments: a held request would stay in memory until it is on the disk.
+  return (asked, seen) => {
     const id = claims.open()
-    if (id === undefined) throw new StoreError('Too many calls wait for the storage')
-    return inTime(run(id, asked, seen), callMs, () => giveUp(id, asked))
+    if (id === undefined) return Promise.reject(new StoreError('Too many calls wait for the storage'))
+    const name = `${asked.table}.${asked.method}`
+    const isWriting = isWrite(asked)
+    const answer = link.call('run', [{ ...asked, id }])
+    return inTime(receive(id, answer, seen, isWriting), callMs, () => giveUp(id, name, isWriting))
   }
 }
 
