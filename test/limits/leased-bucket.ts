@@ -5,6 +5,7 @@ import { usableMs } from '../../src/limits/lease.ts'
 import { LeasedBuckets, leaseShape } from '../../src/limits/leased-bucket.ts'
 import { type RateLimit, rateShape } from '../../src/limits/token-bucket.ts'
 import { callMs, excess, failedMs, type Plan, simulate } from '../fixtures/lease-simulation.ts'
+import { runs } from '../fixtures/runs.ts'
 import { createTable } from '../fixtures/table.ts'
 
 const usual: RateLimit = { requestsPerMinute: 600, burst: 100 }
@@ -76,7 +77,7 @@ function mostOver({ requestsPerMinute, burst }: RateLimit, members: number, alon
   return members * debt + alone * share + 0.01
 }
 
-const runs = { numRuns: 60 }
+const some = { numRuns: runs(320) }
 
 t.test('the bound holds for any load, round trips of up to a second, and a gateway that dies', async t => {
   fc.assert(
@@ -90,9 +91,9 @@ t.test('the bound holds for any load, round trips of up to a second, and a gatew
       })
       return excess(admitted, limit) <= mostOver(limit, members)
     }),
-    runs,
+    some,
   )
-  t.pass('60 random plans')
+  t.pass(`${some.numRuns} random plans`)
 })
 
 t.test('what gateways admit without the database is charged to the bucket', async t => {
@@ -109,9 +110,9 @@ t.test('what gateways admit without the database is charged to the bucket', asyn
       const gapMs = 2 * usableMs + cut.ms + callMs + failedMs + usableMs
       return excess(admitted, limit) <= mostOver(limit, members, Math.min(cut.count, members), gapMs)
     }),
-    runs,
+    some,
   )
-  t.pass('60 random plans')
+  t.pass(`${some.numRuns} random plans`)
 })
 
 t.test('the bound holds for round trips of any length', async t => {
@@ -129,9 +130,9 @@ t.test('the bound holds for round trips of any length', async t => {
         return excess(admitted, limit) <= mostOver(limit, members, 2 * oneWay <= usableMs ? 0 : members, gapMs)
       },
     ),
-    runs,
+    some,
   )
-  t.pass('60 random plans')
+  t.pass(`${some.numRuns} random plans`)
 })
 
 t.test('in the long run an outage adds nothing: what was admitted meanwhile is paid back', async t => {
