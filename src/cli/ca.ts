@@ -39,7 +39,11 @@ Example:
     })
     if (values.pem && values.json) throw new UsageError('--pem and --json exclude each other')
     const configuration = readConfiguration(shell, values.config)
-    const pem = await requestAuthority(await findGateway(configuration, values.at))
+    const gateway = await findGateway(configuration, values.at)
+    const pem = await requestAuthority(gateway)
+    if (pem === undefined) {
+      throw new StartupError(`${gateway.name} has no certificate authority: ForwardProxy:Enabled is false.`)
+    }
     const certificates = certificatesIn(pem).map(text => new X509Certificate(text))
     if (values.json) printJson(shell, certificates.map(shown))
     else if (values.pem) shell.print(pem.trimEnd())
@@ -49,14 +53,15 @@ Example:
 }
 
 /**
- * The certificates to trust, PEM.
+ * The certificates to trust, PEM; undefined when the gateway opens no TLS.
  *
- * @throws StartupError when the gateway has none
+ * @throws StartupError when it does not answer
  */
-export async function requestAuthority(gateway: GatewayAddress): Promise<string> {
+export async function requestAuthority(gateway: GatewayAddress): Promise<string | undefined> {
   const { status, text } = await callJson(gateway, { method: 'GET', path: '/forward-proxy/ca.pem' })
+  if (status === 404) return undefined
   if (status === 200 && text.startsWith('-----BEGIN CERTIFICATE-----')) return text
-  throw new StartupError(`${gateway.name} has no certificate authority. ${detailOf(text, status)}`)
+  throw new StartupError(`${gateway.name} did not give its certificate authority. ${detailOf(text, status)}`)
 }
 
 const shown = ({ subject, fingerprint256, validTo }: X509Certificate) => ({

@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   console: { summary: 'print a link that opens the console, signed in', load: () => import('./console.ts') },
+  run: { summary: 'run a program that calls through the gateway, unchanged', load: () => import('./run.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   backup: {
     summary: 'copy the data folder, also while the gateway runs',
@@ -70,7 +71,7 @@ export async function runCommand(given: Shell): Promise<number> {
   if (found === undefined) return explain(shell)
   const command = await found.entry.load()
   const args = shell.args.slice(found.words)
-  if (args.includes('--help') || args.includes('-h')) {
+  if (ownArgs(args).some(arg => arg === '--help' || arg === '-h')) {
     shell.print(command.help)
     return 0
   }
@@ -83,6 +84,10 @@ export async function runCommand(given: Shell): Promise<number> {
     return error instanceof UsageError ? 2 : 1
   }
 }
+
+/** Arguments behind `--` are those of another program. */
+const ownArgs = (args: readonly string[]): readonly string[] =>
+  args.includes('--') ? args.slice(0, args.indexOf('--')) : args
 
 /** Output of commands may contain text of agents, from the log or the audit trail. */
 function legible(shell: Shell): Shell {

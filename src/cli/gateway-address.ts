@@ -2,6 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https'
+import { connect, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectSecurely } from 'node:tls'
 import { StartupError } from '../base/refusals.ts'
 import { entrypointsOf } from '../gateway/entrypoints.ts'
 import { readCertificate } from '../http/certificate.ts'
@@ -39,6 +41,45 @@ export async function findGateway(configuration: Configuration, at: string | und
   return { name, secure, options: certificate === undefined ? options : { ...options, ...trustIn(certificate) } }
 }
 
+/**
+ * The same for the forward proxy.
+ *
+ * @throws StartupError when there is none
+ */
+export async function findForwardProxy(configuration: Configuration, at: string | undefined): Promise<GatewayAddress> {
+  if (at !== undefined) return findGateway(configuration, at)
+  const { Enabled, Port, UnixPath } = configuration.config.ForwardProxy
+  if (!Enabled) {
+    throw new StartupError(
+      'The gateway has no forward proxy: ForwardProxy:Enabled is false. Set it to true and start the gateway again.',
+    )
+  }
+  if (Port === 0 && UnixPath === undefined) {
+    throw new StartupError('ForwardProxy:Port is 0, so the port is not known. Name the address with --proxy.')
+  }
+  const places = entrypointsOf({ ...configuration, passedSockets: [] }).find(({ serves }) =>
+    serves.has('forward'),
+  )?.listen
+  const place = places?.find(one => !('port' in one) || one.port !== 0)
+  if (place === undefined) throw new Error('cannot happen: the forward proxy is enabled')
+  return findGateway(configuration, addressOf(place, configuration.config))
+}
+
+/**
+ * Begins a connection to an address.
+ *
+ * @param onReady called once bytes can be sent
+ */
+export function connectTo({ secure, options }: GatewayAddress, onReady: () => void): Socket {
+  const { socketPath, host, port, ca, allowPartialTrustChain, checkServerIdentity } = options
+  if (socketPath) return connect({ path: socketPath, allowHalfOpen: true }, onReady)
+  const place = { host: host ?? 'localhost', port: Number(port), allowHalfOpen: true }
+  if (!secure) return connect(place, onReady)
+  const trust = ca === undefined ? {} : { ca, allowPartialTrustChain, checkServerIdentity }
+  const named = isIP(place.host) === 0 ? { servername: place.host } : {}
+  return connectSecurely({ ...place, ...trust, ...named } as ConnectionOptions, onReady) // The options are set together.
+}
+
 /** The first address at which the API is served. */
 function configured(configuration: Configuration): string {
   const entrypoints = entrypointsOf({ ...configuration, passedSockets: [] })
@@ -70,7 +111,7 @@ function trustIn({ cert }: Certificate): SecureOptions {
 }
 
 export interface JsonCall {
-  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly body?: unknown
   readonly token?: string
