@@ -11,49 +11,25 @@ export interface EngineTypes {
   readonly bytes: 'blob' | 'bytea'
   /** The type of a number that counts rows for ever. As the key of a table, `integer` is the rowid in SQLite. */
   readonly count: 'integer' | 'bigint'
-  /** Triggers that carry changes of `hitl.bytes` over to `hitl_bytes`, unless a step of the engine's own makes them. */
-  readonly triggers?: readonly RawBuilder<unknown>[]
 }
 
 /** The steps by name, oldest first. */
 export function createMigrations(types: EngineTypes): Record<string, Migration> {
   const bytes = sql.raw(types.bytes)
   const count = sql.raw(types.count)
+  const tables = [
+    ...registry,
+    ...queue(bytes),
+    ...queueIndexes,
+    ...grants,
+    ...webhooks(count),
+    ...trail(bytes, count),
+    ...others(bytes),
+  ]
   return {
-    '0001-tables': {
+    '0001-schema': {
       async up(db) {
-        const tables = [...registry, ...queue(bytes), ...grants, ...tools, ...codes, ...tokens, ...webhooks(count)]
-        for (const statement of [...tables, ...trail(bytes, count)]) await statement.execute(db)
-      },
-    },
-    '0002-one-agent-a-subject': {
-      async up(db) {
-        await sql`create unique index agents_subject on agents ("externalSubject")`.execute(db)
-      },
-    },
-    '0003-agent-keys': {
-      async up(db) {
-        for (const statement of agentKeys) await statement.execute(db)
-      },
-    },
-    '0004-stored-bytes': {
-      async up(db) {
-        for (const statement of [...storedBytes, ...(types.triggers ?? [])]) await statement.execute(db)
-      },
-    },
-    '0005-long-lives': {
-      async up(db) {
-        for (const statement of longLives) await statement.execute(db)
-      },
-    },
-    '0006-audit-pass': {
-      async up(db) {
-        await sql`create table audit_pass (one integer primary key, note ${bytes} not null)`.execute(db)
-      },
-    },
-    '0007-message-shares': {
-      async up(db) {
-        for (const statement of messageShares) await statement.execute(db)
+        for (const statement of tables) await statement.execute(db)
       },
     },
   }
@@ -99,15 +75,7 @@ const registry = [
     "secretHash" text not null,
     "weakSecret" integer not null
   )`,
-  sql`create table policies (
-    name text primary key,
-    document text not null,
-    "createdAt" bigint not null,
-    "updatedAt" bigint not null
-  )`,
-]
-
-const agentKeys = [
+  sql`create unique index agents_subject on agents ("externalSubject")`,
   sql`create table agent_keys (
     id text primary key,
     "agentId" text not null references agents (id) on delete cascade,
@@ -118,42 +86,19 @@ const agentKeys = [
     "lastUsedAt" bigint
   )`,
   sql`create index agent_keys_agent on agent_keys ("agentId", "createdAt")`,
-]
-
-/** A request that another version held counts with 0 bytes until it is decided here. */
-const storedBytes = [
-  sql`alter table hitl add column bytes bigint not null default 0`,
-  sql`alter table hitl_shown add column places text not null default '[]'`,
-  // Not a column of hitl_waiting: statements of earlier versions read all columns of that table, and would fail.
-  sql`create table hitl_bytes (
-    "agentId" text primary key,
-    bytes bigint not null
+  sql`create table policies (
+    name text primary key,
+    document text not null,
+    "createdAt" bigint not null,
+    "updatedAt" bigint not null
   )`,
-]
-
-/** So that no sweep and no page reads more rows when there are more of them. */
-const longLives = [
-  sql`create index grants_expiry on grants ("expiresAt")`,
-  sql`create index grants_used on grants (uses) where uses >= "maxUses"`,
-  sql`create index grants_order on grants ("createdAt", id)`,
-  sql`drop index hitl_decided_at`,
-  sql`create index hitl_past on hitl ("decidedAt", id) where "decidedAt" is not null`,
-  sql`create index hitl_past_agent on hitl ("agentId", "decidedAt", id) where "decidedAt" is not null`,
-  sql`create index hitl_past_status on hitl (status, "decidedAt", id) where "decidedAt" is not null`,
-  sql`create index hitl_past_replay on hitl (replay, "decidedAt", id) where replay in ('failed', 'unknown')`,
-  sql`drop index audit_subject`,
-  sql`drop index audit_actor`,
-  sql`create index audit_time on audit (at, seq)`,
-  sql`create index audit_subject on audit (subject, at, seq)`,
-  sql`create index audit_actor on audit (actor, at, seq)`,
-  sql`create index audit_action on audit (action, at, seq)`,
-]
-
-/** Messages from before have one share together. The index has all that the shares are counted by. */
-const messageShares = [
-  sql`alter table deliveries add column "agentId" text not null default ''`,
-  sql`drop index deliveries_hook`,
-  sql`create index deliveries_hook on deliveries (hook, id, "agentId")`,
+  sql`create table seen_tools (
+    "agentId" text not null,
+    server text not null,
+    digests text not null,
+    at bigint not null,
+    primary key ("agentId", server)
+  )`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */
@@ -186,6 +131,7 @@ const queue = (bytes: RawBuilder<unknown>) => [
     comment text,
     "responseStatus" integer,
     calls text,
+    bytes bigint not null,
     "bodyBytes" bigint not null,
     "bodyEncoding" text not null,
     url text not null,
@@ -193,25 +139,34 @@ const queue = (bytes: RawBuilder<unknown>) => [
     summary text not null,
     unique ("agentId", "idempotencyKey")
   )`,
-  sql`create index hitl_status on hitl (status, "expiresAt", "agentId")`,
-  sql`create index hitl_order on hitl (status, "createdAt", id)`,
-  sql`create index hitl_joins on hitl ("agentId", "repeatDigest")`,
-  sql`create index hitl_decided_at on hitl ("decidedAt")`,
-  sql`create index hitl_replay on hitl (replay, "leaseUntil")`,
   sql`create table hitl_shown (
     id text primary key references hitl (id) on delete cascade,
     headers text not null,
-    body text not null
+    body text not null,
+    places text not null
   )`,
   sql`create table hitl_sealed (
     id text primary key references hitl (id) on delete cascade,
     request ${bytes},
     response ${bytes}
   )`,
-  sql`create table hitl_waiting (
+  sql`create table hitl_totals (
     "agentId" text primary key,
-    waiting integer not null
+    waiting integer not null,
+    bytes bigint not null
   )`,
+]
+
+/** So that no sweep and no page reads more rows when there are more of them. */
+const queueIndexes = [
+  sql`create index hitl_status on hitl (status, "expiresAt", "agentId")`,
+  sql`create index hitl_order on hitl (status, "createdAt", id)`,
+  sql`create index hitl_joins on hitl ("agentId", "repeatDigest")`,
+  sql`create index hitl_replay on hitl (replay, "leaseUntil")`,
+  sql`create index hitl_past on hitl ("decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_agent on hitl ("agentId", "decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_status on hitl (status, "decidedAt", id) where "decidedAt" is not null`,
+  sql`create index hitl_past_replay on hitl (replay, "decidedAt", id) where replay in ('failed', 'unknown')`,
 ]
 
 const grants = [
@@ -231,6 +186,9 @@ const grants = [
     "expiresAt" bigint not null
   )`,
   sql`create index grants_agent on grants ("agentId", "expiresAt")`,
+  sql`create index grants_expiry on grants ("expiresAt")`,
+  sql`create index grants_used on grants (uses) where uses >= "maxUses"`,
+  sql`create index grants_order on grants ("createdAt", id)`,
   sql`create table granted_keys (
     "agentId" text not null,
     key text not null,
@@ -240,26 +198,6 @@ const grants = [
   sql`create index granted_keys_expiry on granted_keys ("expiresAt")`,
 ]
 
-const tools = [
-  sql`create table seen_tools (
-    "agentId" text not null,
-    server text not null,
-    digests text not null,
-    at bigint not null,
-    primary key ("agentId", server)
-  )`,
-]
-
-const codes = [
-  sql`create table console_codes (
-    hash text primary key,
-    "agentId" text not null,
-    "expiresAt" bigint not null
-  )`,
-]
-
-const tokens = [sql`create table token_epoch (epoch text primary key)`]
-
 /** Messages that were not sent yet, and who sends those of a hook. */
 const webhooks = (count: RawBuilder<unknown>) => [
   sql`create table deliveries (
@@ -267,9 +205,11 @@ const webhooks = (count: RawBuilder<unknown>) => [
     hook text not null,
     event text not null,
     at bigint not null,
-    payload text not null
+    payload text not null,
+    "agentId" text not null
   )`,
-  sql`create index deliveries_hook on deliveries (hook, id)`,
+  // It has all that the shares of agents are counted by.
+  sql`create index deliveries_hook on deliveries (hook, id, "agentId")`,
   sql`create index deliveries_at on deliveries (at)`,
   sql`create table hooks (
     hook text primary key,
@@ -290,7 +230,19 @@ const trail = (bytes: RawBuilder<unknown>, count: RawBuilder<unknown>) => [
     previous text not null,
     hash text not null
   )`,
-  sql`create index audit_subject on audit (subject)`,
-  sql`create index audit_actor on audit (actor)`,
+  sql`create index audit_time on audit (at, seq)`,
+  sql`create index audit_subject on audit (subject, at, seq)`,
+  sql`create index audit_actor on audit (actor, at, seq)`,
+  sql`create index audit_action on audit (action, at, seq)`,
+  sql`create table audit_pass (one integer primary key, note ${bytes} not null)`,
+]
+
+const others = (bytes: RawBuilder<unknown>) => [
+  sql`create table console_codes (
+    hash text primary key,
+    "agentId" text not null,
+    "expiresAt" bigint not null
+  )`,
+  sql`create table token_epoch (epoch text primary key)`,
   sql`create table probe (payload ${bytes} not null)`,
 ]

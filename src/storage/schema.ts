@@ -65,18 +65,12 @@ export interface HitlSealedRow {
   readonly response: Uint8Array | null
 }
 
-/** Changes with `hitl.status`, in the same transaction. */
-export interface HitlWaitingRow {
+/** Changes with `hitl.status` and `hitl.bytes`, in the same transaction. */
+export interface HitlTotalsRow {
   /** Empty: of all agents. */
   readonly agentId: string
   /** Pending items, expired ones that are not swept yet among them. */
   readonly waiting: number
-}
-
-/** Changes with `hitl.bytes`, in the same transaction. */
-export interface HitlBytesRow {
-  /** Empty: of all agents. */
-  readonly agentId: string
   /** Stored of all items, those that were decided too. */
   readonly bytes: number
 }
@@ -95,7 +89,7 @@ export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
   readonly hook: string
-  /** Which the event is about; empty when it was left before the column was there. */
+  /** Which the event is about. */
   readonly agentId: string
   readonly event: string
   readonly at: number
@@ -133,8 +127,7 @@ export interface Schema {
   hitl: HitlRow
   hitl_shown: HitlShownRow
   hitl_sealed: HitlSealedRow
-  hitl_waiting: HitlWaitingRow
-  hitl_bytes: HitlBytesRow
+  hitl_totals: HitlTotalsRow
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: SeenToolsRow

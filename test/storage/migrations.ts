@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
-import { createMigrations } from '../../src/storage/migrations.ts'
-import { connect, migrateWhole } from '../../src/storage/sqlite/database.ts'
-import { deliveries } from '../../src/storage/tables/deliveries.ts'
-import { WriteNotes } from '../../src/storage/unit.ts'
+import { connect, migrateWhole, migrations } from '../../src/storage/sqlite/database.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
@@ -33,15 +30,14 @@ t.test('a migration that is killed in the middle leaves the schema and the data 
 
 t.test('a later step changes an existing database once, and keeps its data', async t => {
   const file = join(testdir(t), 'gateway.db')
-  const steps = createMigrations({ bytes: 'blob', count: 'integer' })
   const opened = connect(file)
   t.teardown(() => opened.connection.close())
-  await migrateWhole(opened, steps)
+  await migrateWhole(opened, migrations)
   opened.connection.exec("insert into policies values ('p', '{}', 1, 2)")
 
   let runs = 0
   const later = {
-    ...steps,
+    ...migrations,
     '0009-note': {
       async up(db: Kysely<unknown>) {
         runs += 1
@@ -53,21 +49,4 @@ t.test('a later step changes an existing database once, and keeps its data', asy
   await migrateWhole(opened, later)
   t.equal(runs, 1)
   t.match(opened.connection.prepare('select * from policies').all(), [{ name: 'p', updatedAt: 2, note: null }])
-})
-
-t.test('messages from before the shares of agents wait on, and share one', async t => {
-  const opened = connect(join(testdir(t), 'gateway.db'))
-  t.teardown(() => opened.connection.close())
-  const { '0007-message-shares': last, ...before } = createMigrations({ bytes: 'blob', count: 'integer' })
-  await migrateWhole(opened, before)
-  const fill = (columns: string, values: string) =>
-    opened.connection.exec(
-      `insert into deliveries (hook, event, at, payload${columns}) values ('h', 'e', 1, '{}'${values})`,
-    )
-  for (let n = 0; n < 3; n++) fill('', '')
-  await migrateWhole(opened, { ...before, '0007-message-shares': last! })
-  for (let n = 0; n < 2; n++) fill(', "agentId"', ", 'a1'")
-  const unit = new WriteNotes(opened.db)
-  t.strictSame(await deliveries.prune(unit, 0, 4), [{ hook: 'h', agentId: '', count: 1, isOld: false }])
-  t.match(await deliveries.next(opened.db, 'h', 9), [{ id: 2 }, { id: 3 }, { id: 4 }, { id: 5 }])
 })

@@ -30,7 +30,7 @@ t.test('a gateway works with a role that can neither change the trail nor create
   }
   t.match(await migrate({}), { code: 1, said: /may not create/ }, 'the role itself cannot')
   const owner = { AGENT_GATEWAY_STORAGE_OWNER: settings.connectionString }
-  t.match(await migrate(owner), { code: 0, said: /0001-tables.*\nthe role runs_.* can run gateways/ })
+  t.match(await migrate(owner), { code: 0, said: /0001-schema.*\nthe role runs_.* can run gateways/ })
   t.match(await migrate(owner), { code: 0, said: /up to date/ })
 
   const origin = await startOrigin(t)

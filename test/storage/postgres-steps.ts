@@ -75,7 +75,7 @@ t.test('a step that fails changes nothing, nor does what it was to run with', as
 
 t.test('with Check a start is refused while steps are missing, and changes nothing', async t => {
   const settings = { ...(await createSchema(t)), migrate: 'Check' as const }
-  await t.rejects(openPostgresStore({ settings }), { name: 'StartupError', message: /0001-tables.*storage migrate/ })
+  await t.rejects(openPostgresStore({ settings }), { name: 'StartupError', message: /0001-schema.*storage migrate/ })
   const { rowCount } = await settings.admin.query('select from pg_namespace where nspname = $1', [settings.schema])
   t.equal(rowCount, 0)
   await (await open(t, { ...settings, migrate: 'Auto' } as Settings, '1.0.0')).close()

@@ -62,34 +62,28 @@ export const createTables = [
   ) with (fillfactor = 50)`,
 ]
 
-/**
- * The messages for webhooks, in the order of the changes. A gateway of before the shares names no agent: the key of its event is
- * the request, or the agent.
- */
+/** The messages for webhooks, in the order of the changes. */
 const leaveMessages = `insert into deliveries (id, hook, event, at, payload, "agentId")
       select coalesce((select max(id) from deliveries), 0) + row_number() over (order by place, hook), hook,
         (select epoch from fleet) || '-' || (last - json_array_length(noted) + place), (value->>'at')::bigint, value->>'now',
-        coalesce(value->>'agentId', (select "agentId" from hitl where hitl.id = value->>'key'), value->>'key')
+        value->>'agentId'
       from json_array_elements(noted) with ordinality as n(value, place),
         json_array_elements_text(value->'hooks') as h(hook);`
 
-/** A gateway of before the limit of bytes sends none. */
-const countAll = `insert into hitl_waiting ("agentId", waiting)
-    select "agentId", change from json_to_recordset(counts) as c("agentId" text, change integer)
+const countAll = `insert into hitl_totals ("agentId", waiting, bytes)
+    select * from json_to_recordset(counts) as c("agentId" text, waiting integer, bytes bigint)
     union all
-    select '', sum(change) from json_to_recordset(counts) as c(change integer) having count(*) > 0
-    on conflict ("agentId") do update set waiting = hitl_waiting.waiting + excluded.waiting;
-  insert into hitl_bytes ("agentId", bytes)
-    select "agentId", bytes from json_to_recordset(counts) as c("agentId" text, bytes bigint) where bytes <> 0
-    union all
-    select '', sum(bytes) from json_to_recordset(counts) as c(bytes bigint) having sum(bytes) <> 0
-    on conflict ("agentId") do update set bytes = hitl_bytes.bytes + excluded.bytes;`
+    select '', sum(waiting), sum(bytes) from json_to_recordset(counts) as c(waiting integer, bytes bigint)
+      having count(*) > 0
+    on conflict ("agentId") do update set
+      waiting = hitl_totals.waiting + excluded.waiting, bytes = hitl_totals.bytes + excluded.bytes;`
 
-/** Where a room has no limit of bytes, it is null, and no comparison with it is true. */
 const checkLimits = `for room in select value from json_array_elements(rooms) loop
     select coalesce(sum(waiting) filter (where "agentId" = ''), 0),
-      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0)
-      into waiting_all, waiting_own from hitl_waiting where "agentId" in ('', room->>'agentId');
+      coalesce(sum(waiting) filter (where "agentId" = room->>'agentId'), 0),
+      coalesce(sum(bytes) filter (where "agentId" = ''), 0),
+      coalesce(sum(bytes) filter (where "agentId" = room->>'agentId'), 0)
+      into waiting_all, waiting_own, bytes_all, bytes_own from hitl_totals where "agentId" in ('', room->>'agentId');
     if waiting_all > (room->>'maxPending')::bigint or waiting_own > (room->>'maxPendingOfAgent')::bigint then
       select waiting_all - count(*), waiting_own - count(*) filter (where "agentId" = room->>'agentId')
         into waiting_all, waiting_own from hitl where status = 'Pending' and "expiresAt" <= (room->>'now')::bigint;
@@ -98,9 +92,6 @@ const checkLimits = `for room in select value from json_array_elements(rooms) lo
           message = case when waiting_all > (room->>'maxPending')::bigint then 'queueFull' else 'agentQueueFull' end;
       end if;
     end if;
-    select coalesce(sum(bytes) filter (where "agentId" = ''), 0),
-      coalesce(sum(bytes) filter (where "agentId" = room->>'agentId'), 0)
-      into bytes_all, bytes_own from hitl_bytes where "agentId" in ('', room->>'agentId');
     if bytes_all > (room->>'maxBytes')::bigint or bytes_own > (room->>'maxBytesOfAgent')::bigint then
       raise exception using errcode = '${fullQueueState}',
         message = case when bytes_all > (room->>'maxBytes')::bigint then 'bytesFull' else 'agentBytesFull' end;
@@ -109,7 +100,7 @@ const checkLimits = `for room in select value from json_array_elements(rooms) lo
 
 /** Returns the number of the last change, null when there is none, and the newest record of the audit trail. */
 export const createCommitWrite = (schema: string): string => `
-create or replace function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
+create function commit_write(write_id uuid, now bigint, entries json, counts json, rooms json, noted json, known json,
   out last bigint, out trail_seq bigint, out trail_hash text)
 language plpgsql security definer set search_path = ${schema}, pg_temp as $$
 declare
@@ -155,8 +146,8 @@ begin
 end $$`
 
 /**
- * Whoever changes or removes a request, its bytes count with it: a gateway of before the column prunes, too. At the end of the
- * transaction, which has the lock of the schema by then, as all have that write the counts.
+ * Whoever changes or removes a request, its bytes count with it. At the end of the transaction, which has the lock of the
+ * schema by then, as all have that write the counts.
  */
 export const createByteCounts = (schema: string): readonly string[] => [
   `create function count_bytes() returns trigger language plpgsql as $$
@@ -164,7 +155,7 @@ declare
   change bigint := case when tg_op = 'DELETE' then 0 else new.bytes end - old.bytes;
 begin
   if change <> 0 then
-    update ${schema}.hitl_bytes set bytes = bytes + change where "agentId" in ('', old."agentId");
+    update ${schema}.hitl_totals set bytes = bytes + change where "agentId" in ('', old."agentId");
   end if;
   return null;
 end $$`,
@@ -193,7 +184,7 @@ interface CommitWrite {
 export function argumentsOf({ id, now, all, history }: CommitWrite): readonly unknown[] {
   const { epoch, known } = history
   const entries = all.flatMap(({ entries }) => entries.map(halvesOf))
-  const counts = [...countsOf(all)].map(([agentId, { waiting, bytes }]) => ({ agentId, change: waiting, bytes }))
+  const counts = [...countsOf(all)].map(([agentId, totals]) => ({ agentId, ...totals }))
   const noted = all.flatMap(({ changes, subscriptions }) => changes.map(change => noteOf(change, subscriptions)))
   const allLimits = all.flatMap(({ limits }) => limits ?? [])
   return [id, now, ...[entries, counts, allLimits, noted, { epoch, ...known }].map(value => JSON.stringify(value))]

@@ -21,7 +21,7 @@ export const createRates = `create unlogged table rates (
  * those of the time before are counted apart.
  */
 export const createLeaseTokens = (schema: string): string => `
-create or replace function lease_tokens(asks json, burst double precision, pace double precision, given double precision)
+create function lease_tokens(asks json, burst double precision, pace double precision, given double precision)
 returns table (key text, granted double precision, wait double precision, at double precision)
 language plpgsql security definer set search_path = ${schema}, pg_temp as $$
 declare

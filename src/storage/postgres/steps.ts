@@ -23,26 +23,10 @@ export interface Steps {
 export const stepsOf = (schema: string): Steps => ({
   common: createMigrations({ bytes: 'bytea', count: 'bigint' }),
   own: {
-    '0001-commit-write': {
+    '0001-functions': {
       async up(db) {
-        const all = [...createTables, createCommitWrite(schema), createRates, createLeaseTokens(schema)]
-        for (const statement of all) await sql.raw(statement).execute(db)
-      },
-    },
-    '0002-stored-bytes': {
-      async up(db) {
-        const all = [createCommitWrite(schema), ...createByteCounts(schema)]
-        for (const statement of all) await sql.raw(statement).execute(db)
-      },
-    },
-    '0003-lease-charges': {
-      async up(db) {
-        await sql.raw(createLeaseTokens(schema)).execute(db)
-      },
-    },
-    '0004-message-shares': {
-      async up(db) {
-        await sql.raw(createCommitWrite(schema)).execute(db)
+        const functions = [createCommitWrite(schema), ...createByteCounts(schema), createLeaseTokens(schema)]
+        for (const statement of [...createTables, createRates, ...functions]) await sql.raw(statement).execute(db)
       },
     },
   },

@@ -5,6 +5,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
+import type { Migration } from 'kysely/migration'
 import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../base/refusals.ts'
 import { systemClock } from '../../runtime/clock.ts'
@@ -18,9 +19,13 @@ import { DatabaseFiles } from './files.ts'
 import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
-import { triggers } from './triggers.ts'
+import { createTriggers } from './triggers.ts'
 
-const migrations = createMigrations({ bytes: 'blob', count: 'integer', triggers })
+/** The steps of a file. */
+export const migrations: Record<string, Migration> = {
+  ...createMigrations({ bytes: 'blob', count: 'integer' }),
+  '0001-triggers': { up: createTriggers },
+}
 
 /** Milliseconds that a statement waits for another process that holds the file: at the start, and later. */
 const busyAtStart = 2_000

@@ -1,6 +1,6 @@
 /**
  * What is stored of a held request, in bytes. An agent could fill the disk with requests that nobody decides, that it takes
- * back, or that were decided: all of them count until they are pruned. `hitl.bytes` has the sum of a request, `hitl_bytes`
+ * back, or that were decided: all of them count until they are pruned. `hitl.bytes` has the sum of a request, `hitl_totals`
  * those of its agent and of all: a new request is counted with its status, and triggers carry later changes over.
  */
 import { sql } from 'kysely'

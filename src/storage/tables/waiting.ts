@@ -3,7 +3,7 @@
  * items again at each suspension takes the longer the more there are.
  */
 import { sql } from 'kysely'
-import type { Db } from '../schema.ts'
+import type { Db, HitlTotalsRow } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Full, HitlLimits } from '../store.ts'
 import { type HeldTotals, sumOf, type Unit } from '../unit.ts'
@@ -11,39 +11,23 @@ import { type HeldTotals, sumOf, type Unit } from '../unit.ts'
 /** The id under which the count of all agents stands. */
 const all = ''
 
-interface HeldTotalsChange extends HeldTotals {
-  readonly agentId: string
-}
-
-const addToWaiting = statement((db, { agentId, waiting }: Omit<HeldTotalsChange, 'bytes'>) =>
+const addToTotals = statement((db, { agentId, waiting, bytes }: HitlTotalsRow) =>
   db
-    .insertInto('hitl_waiting')
+    .insertInto('hitl_totals')
     .values([
-      { agentId, waiting },
-      { agentId: all, waiting },
+      { agentId, waiting, bytes },
+      { agentId: all, waiting, bytes },
     ])
     .onConflict(conflict =>
-      conflict.column('agentId').doUpdateSet({ waiting: sql`hitl_waiting.waiting + excluded.waiting` }),
+      conflict.column('agentId').doUpdateSet({
+        waiting: sql`hitl_totals.waiting + excluded.waiting`,
+        bytes: sql`hitl_totals.bytes + excluded.bytes`,
+      }),
     ),
 )
 
-const addToBytes = statement((db, { agentId, bytes }: Omit<HeldTotalsChange, 'waiting'>) =>
-  db
-    .insertInto('hitl_bytes')
-    .values([
-      { agentId, bytes },
-      { agentId: all, bytes },
-    ])
-    .onConflict(conflict => conflict.column('agentId').doUpdateSet({ bytes: sql`hitl_bytes.bytes + excluded.bytes` })),
-)
-
-/** What has bytes was waiting once. */
-const selectCounts = statement((db, { agentId }: { agentId: string }) =>
-  db
-    .selectFrom('hitl_waiting')
-    .leftJoin('hitl_bytes', 'hitl_bytes.agentId', 'hitl_waiting.agentId')
-    .select(eb => ['hitl_waiting.agentId', 'waiting', eb.fn.coalesce('bytes', eb.lit(0)).as('bytes')])
-    .where('hitl_waiting.agentId', 'in', [agentId, all]),
+const selectTotals = statement((db, { agentId }: { agentId: string }) =>
+  db.selectFrom('hitl_totals').select(['agentId', 'waiting', 'bytes']).where('agentId', 'in', [agentId, all]),
 )
 
 const countExpired = statement((db, { agentId, now }: { agentId: string; now: number }) =>
@@ -59,10 +43,7 @@ const countExpired = statement((db, { agentId, now }: { agentId: string; now: nu
 
 /** Call it in the transaction that makes an item pending or makes it something else. */
 export async function countWaiting(db: Db, counts: ReadonlyMap<string, HeldTotals>): Promise<void> {
-  for (const [agentId, { waiting, bytes }] of counts) {
-    await addToWaiting(db, { agentId, waiting })
-    if (bytes !== 0) await addToBytes(db, { agentId, bytes })
-  }
+  for (const [agentId, totals] of counts) await addToTotals(db, { agentId, ...totals })
 }
 
 export interface HeldShare {
@@ -72,7 +53,7 @@ export interface HeldShare {
 
 /** What is in the queue, as far as is committed; what expired and is not swept yet among it. */
 export async function waitingOf(db: Db, agentId: string): Promise<HeldShare> {
-  const { rows } = await selectCounts(db, { agentId })
+  const { rows } = await selectTotals(db, { agentId })
   const of = (id: string) => rows.find(row => row.agentId === id) ?? { waiting: 0, bytes: 0 }
   return { all: of(all), ofAgent: of(agentId) }
 }

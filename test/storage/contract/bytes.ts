@@ -7,7 +7,7 @@ import { actions, approve, deny, type Engine, entry, pending, roomy, suspend } f
 /** Runs a statement on the database behind the engine. */
 export type Query = (text: string) => Promise<readonly object[]>
 
-const counted = `select "agentId", bytes from hitl_bytes where bytes <> 0 order by "agentId"`
+const counted = `select "agentId", bytes from hitl_totals where bytes <> 0 order by "agentId"`
 /** What the rows take, by their own texts and bytes. */
 const stored = `with each as (select "agentId",
     1024 + octet_length(url) + octet_length(reason) + octet_length(decision) + octet_length(summary)

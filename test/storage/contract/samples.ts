@@ -11,17 +11,7 @@ import type {
 
 /** Emptied between two tests. */
 export const tables = [
-  ...[
-    'agents',
-    'policies',
-    'hitl',
-    'hitl_waiting',
-    'hitl_bytes',
-    'grants',
-    'granted_keys',
-    'seen_tools',
-    'token_epoch',
-  ],
+  ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
   ...['console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass'],
 ]
 
