@@ -22,8 +22,12 @@ const jobs = process.env['GATEWAY_TEST_FLEET'] === undefined ? 4 : 2
 /** Faults of a fleet are held to times, and need a machine with nothing else to do: `npm run test:faults`. */
 const timed = /fixtures\/fleet\/fault\.ts/
 
-/** Tests that repeat one thing thousands of times take longer measured, and run through nothing that others do not. */
-const unmeasured = /\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
+/**
+ * Not measured, which takes a fifth more of the processor: tests that repeat one thing thousands of times, and those that
+ * look at the whole from outside. They run through little that others do not.
+ */
+const unmeasured =
+  /^test\/(bench|clients|console|contract|regress|security)\/|\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
 /** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
 const alsoInFleet = [
   'test/management/policy-hits.ts',

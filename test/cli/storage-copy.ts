@@ -1,7 +1,8 @@
 /** A gateway with everything that it can keep moves to PostgreSQL, and what must not be copied is refused. */
 
+import { equal } from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
@@ -73,24 +74,35 @@ async function hasSchema({ admin, schema }: Database): Promise<boolean> {
   return (await admin.query('select from pg_namespace where nspname = $1', [schema])).rowCount !== 0
 }
 
-/** The data folder of a gateway that has kept something in every table, and is closed; `waiting` is held. */
+let full: ReturnType<typeof fillFolder> | undefined
+
+/** A data folder with something in every table, which this test may change; `waiting` is held. */
 async function fullFolder(t: Test) {
+  full ??= fillFolder()
+  const { data: filled, ...rest } = await full
+  const data = join(testdir(t), 'data')
+  cpSync(filled, data, { recursive: true })
+  return { data, ...rest }
+}
+
+/** The folder of a gateway that did all that it keeps, and is closed: for all tests of this file. */
+async function fillFolder() {
   const directory = testdir(t)
   const origin = await startOrigin(t, (_, res) => void res.end('the answer'))
   // Nothing listens there: its message is left.
   const config = { HumanInTheLoop: { Webhooks: [{ Url: 'http://127.0.0.1:9/' }] } }
   const review = await startReview(t, { directory, origin, config })
   const sent = await review.hold('/sent', { body: 'sent ü' })
-  t.equal((await review.approve(sent, { grant: { minutes: 60, maxUses: 10 } })).status, 200)
+  equal((await review.approve(sent, { grant: { minutes: 60, maxUses: 10 } })).status, 200)
   const outcome = async () => JSON.parse((await review.manage('GET', `/hitl/${sent}`)).text).pending.replay
-  t.equal(await eventually(outcome, replay => replay === 'completed'), 'completed')
+  equal(await eventually(outcome, replay => replay === 'completed'), 'completed')
   const headers = { 'Idempotency-Key': 'k2' }
   const granted = await review.proxy(review.bot.token, `${origin.url}/sent`, { method: 'POST', headers })
-  t.equal(await granted.text(), 'the answer')
+  equal(await granted.text(), 'the answer')
   const denied = await review.hold('/denied', { body: 'no' })
-  t.equal((await review.deny(denied, { comment: 'never' })).status, 200)
+  equal((await review.deny(denied, { comment: 'never' })).status, 200)
   const waiting = await review.hold('/waiting', { body: 'held body', headers: { 'Idempotency-Key': 'k1' } })
-  t.equal((await review.manage('POST', `/agents/${review.bot.id}/keys`, { name: 'ci' })).status, 201)
+  equal((await review.manage('POST', `/agents/${review.bot.id}/keys`, { name: 'ci' })).status, 201)
   await review.policy({ name: 'made-over-the-api', default: 'Deny' })
   await review.close()
   const data = join(directory, 'data')
