@@ -15,12 +15,10 @@ import { planOnce } from '../../../src/storage/postgres/turns.ts'
 import { eventually } from '../../fixtures/gateway.ts'
 import { type LongLife, longLife, postgresSql } from '../../fixtures/long-life.ts'
 import { createSchema, type Server } from '../../fixtures/postgres.ts'
-import { type Bounded, byItself, ofPages } from './statements.ts'
+import { type Bounded, byItself, ofPages, times } from './statements.ts'
 
 type Settings = Awaited<ReturnType<typeof createSchema>>
 
-/** From the sixth on the server may take a plan for any values. */
-const times = 12
 const gateway = '00000000-0000-4000-8000-000000000001'
 
 const countRows = `select
@@ -32,21 +30,37 @@ async function openLongLife(t: Test, server: Server | undefined, life: LongLife)
   const settings = await createSchema(t, server)
   const { admin } = settings
   await (await openPostgresStore({ settings })).close()
-  await admin.query('begin')
-  for (const statement of longLife(postgresSql, life)) await admin.query(statement)
+  await fill(admin, life)
   await admin.query(
     `insert into members (id, beat, applied, name, version, started, "fenceMs", signs, accepts, digests, addresses)
       values ($1, 1, ${life.past}, 'a', '0', 0, 2000, '{}', '{}', '{}', '{}')`,
     [gateway],
   )
-  await admin.query('commit')
+  const { rows: tables } = await admin.query(
+    `select tablename as name from pg_tables where schemaname = current_schema()`,
+  )
   // While another transaction runs, rows that it may not see are not marked as visible to all.
   const hidden = async () => {
-    await admin.query('vacuum analyze')
+    await admin.query(`vacuum analyze ${tables.map(({ name }) => name).join()}`)
     return (await admin.query(hiddenPages)).rows[0].pages
   }
   await eventually(hidden, pages => pages < 20)
   return settings
+}
+
+/**
+ * Foreign keys are not checked, and indexes are made of all rows at once. A check would be planned with the statistics of an
+ * empty table if anybody analyzed it meanwhile, and take the longer the more rows there are.
+ */
+async function fill(admin: pg.Client, life: LongLife): Promise<void> {
+  const { rows: indexes } = await admin.query<{ name: string; made: string }>(`select c.relname as name,
+    pg_get_indexdef(c.oid) as made from pg_index i join pg_class c on c.oid = i.indexrelid
+    where c.relnamespace = current_schema()::regnamespace and not i.indisunique`)
+  await admin.query(`set session_replication_role = replica; set maintenance_work_mem = '256MB'`)
+  for (const { name } of indexes) await admin.query(`drop index ${name}`)
+  for (const statement of longLife(postgresSql, life)) await admin.query(statement)
+  for (const { made } of indexes) await admin.query(made)
+  await admin.query('reset session_replication_role')
 }
 
 const hiddenPages = `select coalesce(sum(relpages - relallvisible), 0)::int as pages from pg_class

@@ -12,6 +12,8 @@ export interface Bounded {
   readonly asked: StoreOperation
 }
 
+/** How often PostgreSQL does each: from the sixth time on it may take a plan for any values. */
+export const times = 12
 /** Removed or changed at a time by the sweeps: `src/hitl/sweep.ts`. */
 const batch = 100
 const mostDeliveries = 10_000
@@ -24,6 +26,13 @@ const call = (table: StoreOperation['table'], method: string, ...args: readonly 
   method,
   args,
 })
+
+/**
+ * What a batch of grants reads of PostgreSQL where it is repeated `times` times, the mean of all. It removes `batch` rows of two
+ * tables, which it finds by an index and again by their keys. The index goes on to have those of the batches before, as long as
+ * anybody in the database has a snapshot from before: the n-th batch passes n batches there. A few rows are of the transaction.
+ */
+const rowsOfGrants = 2 * ((times + 1) / 2 + 1) * batch + 50
 
 /** Operations that nobody calls. */
 export function byItself(life: LongLife): readonly Bounded[] {
@@ -54,7 +63,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     // For each, PostgreSQL reads the totals of all 100 agents: it takes the index where there are more.
     { what: 'a batch of requests expires', rows: 160 * batch, asked: call('hitl', 'expire', late, batch) },
     { what: 'a batch of past requests is removed', rows: 40 * batch, asked: call('hitl', 'prune', now, batch) },
-    { what: 'a batch of grants is removed', rows: 20 * batch, asked: call('grants', 'prune', late, batch) },
+    { what: 'a batch of grants is removed', rows: rowsOfGrants, asked: call('grants', 'prune', late, batch) },
     { what: 'ten hooks have too many messages', rows: 50_000, asked: call('deliveries', 'prune', begin, 800) },
   ]
 }
