@@ -69,8 +69,11 @@ const maxSilent = 5
 const maxSilentAtStart = 60
 /** A thread that has not applied a change in this time is ended: what was revoked must not go on there. */
 const deafMs = 5_000
-/** How long a thread may take beyond the limit to stop, milliseconds. */
-const drainGraceMs = 500
+/**
+ * How long a thread may take beyond the limit to stop, milliseconds. One that is ended leaves no record of what it cut off, and
+ * a busy machine keeps a sound one from a processor for a second or more.
+ */
+const drainGraceMs = 5_000
 /** Pause before a thread that died at once is started again, milliseconds. */
 const restartMs = 1_000
 

@@ -4,12 +4,12 @@ import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
-import { openProxied } from '../fixtures/proxied-store.ts'
+import { impatient, openProxied } from '../fixtures/proxied-store.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 import { agent, entry } from '../storage/contract/samples.ts'
 
 t.test('calls whose answers were lost give their connections back', async t => {
-  const { proxy, store } = await openProxied(t)
+  const { proxy, store } = await openProxied(t, impatient)
   const readAll = () => Promise.allSettled(Array.from({ length: 8 }, () => store.agents.all()))
   await readAll()
   proxy.answers = false

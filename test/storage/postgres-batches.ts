@@ -5,7 +5,7 @@ import { verifyTrail } from '../../src/audit/trail.ts'
 import { schemaLock } from '../../src/storage/postgres/commit-write.ts'
 import type { HitlRecord, Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { openProxied } from '../fixtures/proxied-store.ts'
+import { impatient, openProxied } from '../fixtures/proxied-store.ts'
 import type { TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, approve, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 
@@ -125,7 +125,7 @@ function afterFirst(proxy: TcpProxy, then: () => boolean): void {
 }
 
 t.test('a COMMIT without an answer leaves all of its writes in doubt, and each is taken back that must be', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   await suspendAll(direct, 12)
   await suspend(direct, 'first')
   afterFirst(proxy, () => {
@@ -152,7 +152,7 @@ t.test('a COMMIT without an answer leaves all of its writes in doubt, and each i
 })
 
 t.test('a COMMIT that was held up commits none of its writes later', async t => {
-  const { proxy, direct, store, admin } = await openProxied(t)
+  const { proxy, direct, store, admin } = await openProxied(t, impatient)
   afterFirst(proxy, () => false)
   const first = busy(store)
   const results = await suspendAll(store, 12)
@@ -170,7 +170,7 @@ t.test('a COMMIT that was held up commits none of its writes later', async t => 
 })
 
 t.test('a write that is given up ends none of those that share its transaction', async t => {
-  const { proxy, store } = await openProxied(t)
+  const { proxy, store } = await openProxied(t, impatient)
   proxy.onSend = data => !data.includes('commit\0')
   const first = busy(store)
   const old = suspend(store, 'old', { agentId: 'a1' })

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import type { Store } from '../../src/storage/store.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { openProxied } from '../fixtures/proxied-store.ts'
+import { impatient, openProxied } from '../fixtures/proxied-store.ts'
 import type { TcpProxy } from '../fixtures/tcp-proxy.ts'
 import { actions, agent, approve, entry, get, suspend } from './contract/samples.ts'
 
@@ -23,7 +23,7 @@ function outcomes(admin: { query(text: string): Promise<{ rows: unknown[] }> }, 
 }
 
 t.test('a COMMIT that was held up never commits later', async t => {
-  const { proxy, direct, store, admin } = await openProxied(t)
+  const { proxy, direct, store, admin } = await openProxied(t, impatient)
   let held = false
   proxy.onSend = data => {
     held ||= isCommit(data)
@@ -47,7 +47,7 @@ function losesAnswer(proxy: TcpProxy): void {
 }
 
 t.test('a COMMIT whose answer was lost is found, and is in force as soon as the database is reached again', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   const shown: string[] = []
   const end = await store.feed.agents.follow({
     load: () => undefined,
@@ -76,7 +76,7 @@ t.test('a COMMIT whose answer was lost is found, and is in force as soon as the 
 })
 
 t.test('a claim that was committed, and that nobody acts on, is released', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   await suspend(store, 'h1')
   losesAnswer(proxy)
   await inDoubt(t, approve(store, 'h1'))
@@ -93,7 +93,7 @@ t.test('a claim that was committed, and that nobody acts on, is released', async
 })
 
 t.test('a claim is released although the COMMIT of the release is lost as well', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   await suspend(store, 'h1')
   losesAnswer(proxy)
   await inDoubt(t, approve(store, 'h1'))
@@ -110,7 +110,7 @@ t.test('a claim is released although the COMMIT of the release is lost as well',
 })
 
 t.test('an idempotency key of a grant whose use was committed, and that named no sending, is free again', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   const grant = {
     ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
     ...{ uses: 0, hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
@@ -132,7 +132,7 @@ t.test('an idempotency key of a grant whose use was committed, and that named no
 })
 
 t.test('a connection that breaks before its COMMIT leaves nothing, and that is certain', async t => {
-  const { proxy, direct, store } = await openProxied(t)
+  const { proxy, direct, store } = await openProxied(t, impatient)
   proxy.onSend = data => {
     if (!data.includes('insert into "agents"')) return true
     proxy.cut()
@@ -145,7 +145,7 @@ t.test('a connection that breaks before its COMMIT leaves nothing, and that is c
 })
 
 t.test('a notice that comes with COMMIT counts as no answer', async t => {
-  const { store, admin, direct } = await openProxied(t)
+  const { store, admin, direct } = await openProxied(t, impatient)
   // As the server does when it is told to wait no longer for a standby.
   await admin.query(`create function complain() returns trigger language plpgsql as $$
     begin raise warning 'canceling wait for synchronous replication due to user request'; return null; end $$`)
@@ -158,7 +158,7 @@ t.test('a notice that comes with COMMIT counts as no answer', async t => {
 })
 
 t.test('a write behind a lock that nobody releases is given up and not done later', async t => {
-  const { store, direct, admin } = await openProxied(t)
+  const { store, direct, admin } = await openProxied(t, impatient)
   await register(store)
   await admin.query('begin')
   await admin.query(`select from agents where id = 'a1' for update`)
