@@ -28,12 +28,18 @@ export interface VerificationParts {
   /** Whether this gateway is the one that verifies. */
   readonly leads: () => boolean
   readonly seal: PassSeal
+  /** How long this thread has worked, milliseconds; the clock where the answer of the store is the work, in a thread of its own. */
+  readonly worked?: (() => number) | undefined
 }
 
 /** Entries of one stretch: some milliseconds of the store, in which others wait. */
 const stretch = 250
-/** Share of the time that the store works at it, and the longest time that a step makes up for, milliseconds. */
+/**
+ * Share of the time that is worked at it; share that it may take with the waits for a database, which has work of others too;
+ * and the longest time that a step makes up for, milliseconds.
+ */
 const share = 0.05
+const waitShare = 0.25
 const maxBehindMs = 2_000
 /** Time between two readings of new entries, and from the start of one pass to that of the next, milliseconds. */
 const newMs = 10_000
@@ -93,19 +99,20 @@ class Verifier {
   }
 
   async step(): Promise<void> {
-    const { clock, leads } = this.#parts
+    const { clock, leads, worked = () => clock.steady() } = this.#parts
     if (!leads()) return this.#follow()
     if (!this.#isLeading) await this.#takeOver()
     const now = clock.steady()
-    const budgetMs = Math.min(maxBehindMs, now - this.#steppedAt) * share
+    const sinceMs = Math.min(maxBehindMs, now - this.#steppedAt)
     this.#steppedAt = now
     if (now < this.#nextAt) return
     const age = clock.now() - this.#pass.begun
     if (this.#isDone && (age >= passMs || age < 0)) this.#begin()
+    const begun = worked()
     let hasMore = true
     for (let n = 0; hasMore && n < maxStretches; n++) {
       hasMore = await this.#verify()
-      if (clock.steady() - now >= budgetMs) break
+      if (worked() - begun >= sinceMs * share || clock.steady() - now >= sinceMs * waitShare) break
     }
     const isNews = !hasMore && !this.#isDone
     this.#isDone = !hasMore

@@ -2,6 +2,7 @@ import { createVerification, type TrailVerification } from '../audit/verificatio
 import { leads } from '../fleet/view.ts'
 import { seal, unseal } from '../hitl/seal.ts'
 import type { Log } from '../log/log.ts'
+import { threadWorked } from '../runtime/clock.ts'
 import type { Base } from './base.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
@@ -27,6 +28,7 @@ export function openVerification({
   return createVerification({
     ...{ store, clock, log },
     leads: () => leads(fleet.view()),
+    worked: config.Storage.Provider === 'PostgreSQL' ? threadWorked : undefined,
     seal: {
       close: text => seal(keys[0], label, Buffer.from(text)),
       open: sealed => unseal(keys, label, sealed)?.toString(),

@@ -18,6 +18,12 @@ export const systemClock: Clock = {
   steady: () => performance.now() + sinceBoot,
 }
 
+/** How long this thread has worked, milliseconds: it stands still while the thread waits for others. */
+export function threadWorked(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
 /** A clock that is set elsewhere: wall time and steady time, or the wall time at steady time 0 of `local` alone. */
 export function clockIn(memory: SharedArrayBuffer, local = systemClock): Clock {
   const times = new Float64Array(memory)

@@ -56,7 +56,8 @@ function start() {
         records.push(link(entry, records.at(-1)))
       }
     },
-    gateway: (leads = () => true) => createVerification({ store: { audit }, clock, log, leads, seal }),
+    gateway: (leads = () => true, worked?: () => number) =>
+      createVerification({ store: { audit }, clock, log, leads, seal, worked }),
   }
 }
 
@@ -101,6 +102,24 @@ t.test('it works at most a twentieth of the time, and its pass ends however long
     Array.from({ length: 21 }, (_, n) => n * stretch),
     'each stretch once',
   )
+})
+
+t.test('the time in which a database answers is no work, and is bounded by itself', async t => {
+  const { clock, asked, write, gateway, cost } = start()
+  write(100_000)
+  // The thread works for a millisecond at each stretch.
+  const verification = gateway(undefined, () => asked.length)
+  const stretchesOf = async (answerMs: number) => {
+    cost(0)
+    await verification.step()
+    cost(answerMs)
+    const before = asked.length
+    clock.advance(1_000)
+    await verification.step()
+    return asked.length - before
+  }
+  t.equal(await stretchesOf(4), 50, 'a twentieth of the time')
+  t.equal(await stretchesOf(25), 10, 'a quarter of the time with the waits')
 })
 
 t.test('a pass that takes longer than an hour goes on', async t => {
