@@ -84,7 +84,7 @@ export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNo
   }
 
   async function compare({ agentId, server, tools, requestId }: ToolList): Promise<void> {
-    const before = new Map(Object.entries((await store.tools.seen(agentId, server)) ?? {}))
+    const before = new Map(Object.entries((await store.tools.digests(agentId, server)) ?? {}))
     const after = new Map(before)
     const changed: string[] = []
     for (const [name, digest] of byName(tools)) {

@@ -27,7 +27,7 @@ export interface Noted {
 
 interface TrustEntry {
   /** As far as this gateway knows: others may have judged the agent meanwhile. */
-  standing: TrustState
+  trust: TrustState
   /** Events since the last write. */
   events: Happened[]
   gain: number
@@ -45,8 +45,8 @@ export interface TrustBook {
   note(agent: AgentRecord, cause: TrustCause, requestId: string | null): boolean
   /** Takes what is noted of this agent, to write it. Undefined when there is nothing. */
   take(id: string): Noted | undefined
-  /** What was taken is written, and this is the standing now. */
-  settle(id: string, standing: TrustState): void
+  /** The taken events are stored, and this is the stored trust. Later events count from there. */
+  rebase(id: string, trust: TrustState): void
   /** Agents of which something is noted. */
   noted(): readonly string[]
   /** Starts again from what is stored. */
@@ -59,7 +59,7 @@ export function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook
   function entryOf(agent: AgentRecord): TrustEntry {
     const known = entries.get(agent.id)
     if (known !== undefined) return known
-    const entry = { standing: startTrust({ value: agent.trustValue, at: agent.trustAt }), ...nothingNoted() }
+    const entry = { trust: startTrust({ value: agent.trustValue, at: agent.trustAt }), ...nothingNoted() }
     entries.set(agent.id, entry)
     return entry
   }
@@ -68,7 +68,7 @@ export function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook
     note(agent, cause, requestId) {
       const at = clock.now()
       const entry = entryOf(agent)
-      if (cause === 'success' && isGainSpent(entry.standing, at)) return false
+      if (cause === 'success' && isGainSpent(entry.trust, at)) return false
       add(entry, { cause, at, times: 1 }, rules)
       entry.requestId = requestId
       return entry.wantsQuarantine || entry.gain >= gainToWrite || entry.loss >= changeToWrite
@@ -80,16 +80,16 @@ export function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook
       Object.assign(entry, nothingNoted())
       return { events, requestId }
     },
-    settle(id, standing) {
+    rebase(id, trust) {
       const entry = entries.get(id)
-      if (entry !== undefined) entry.standing = judgeAll(standing, entry.events, rules).standing
+      if (entry !== undefined) entry.trust = judgeAll(trust, entry.events, rules).trust
     },
     noted: () => [...entries].filter(([, entry]) => entry.events.length > 0).map(([id]) => id),
     forget: id => entries.delete(id),
   }
 }
 
-const nothingNoted = (): Omit<TrustEntry, 'standing'> => ({
+const nothingNoted = (): Omit<TrustEntry, 'trust'> => ({
   events: [],
   gain: 0,
   loss: 0,
@@ -98,8 +98,8 @@ const nothingNoted = (): Omit<TrustEntry, 'standing'> => ({
 })
 
 function add(entry: TrustEntry, event: Happened, rules: QuarantineRules): void {
-  const { standing, delta, quarantine } = judge(entry.standing, event.cause, event.at, rules)
-  entry.standing = standing
+  const { trust, delta, quarantine } = judge(entry.trust, event.cause, event.at, rules)
+  entry.trust = trust
   if (delta > 0) entry.gain += delta
   else entry.loss -= delta
   entry.wantsQuarantine ||= quarantine !== undefined

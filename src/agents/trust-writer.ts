@@ -10,10 +10,10 @@ import {
 } from './trust.ts'
 import { createTrustBook, type Noted, type TrustBook } from './trust-book.ts'
 
-/** Gateways that judge the same agent at the same time read its standing again, at most so often. */
+/** Gateways that judge the same agent at the same time read its trust again, at most this many times. */
 const maxTries = 50
 
-interface TrustOutcome extends Pick<Judgement, 'before' | 'standing'> {
+interface TrustOutcome extends Pick<Judgement, 'before' | 'trust'> {
   readonly cause: Judgement['quarantine']
 }
 
@@ -73,18 +73,14 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
   }
 }
 
-/** Judges what is noted of an agent on its stored standing, and writes the result. */
+/** Applies the noted events of an agent to its stored trust, and writes the result. */
 function createJudge(options: TrustOptions, book: TrustBook): (id: string) => Promise<void> {
   const { store, clock, quarantine: rules, onQuarantine } = options
 
-  function entryOf(
-    subject: string,
-    { events, requestId }: Noted,
-    { before, standing, cause }: TrustOutcome,
-  ): AuditEntry {
+  function entryOf(subject: string, { events, requestId }: Noted, { before, trust, cause }: TrustOutcome): AuditEntry {
     const causes: Partial<Record<TrustCause, number>> = {}
     for (const { cause, times } of events) causes[cause] = (causes[cause] ?? 0) + times
-    const details = { trustBefore: before, trustAfter: standing.value, causes, ...(cause !== undefined && { cause }) }
+    const details = { trustBefore: before, trustAfter: trust.value, causes, ...(cause !== undefined && { cause }) }
     const action = cause === undefined ? 'agent.trust' : 'agent.quarantine'
     return { at: clock.now(), actor: 'gateway', requestId, action, subject, details }
   }
@@ -93,28 +89,28 @@ function createJudge(options: TrustOptions, book: TrustBook): (id: string) => Pr
     const noted = book.take(id)
     if (noted === undefined) return
     for (let tries = 1; ; tries++) {
-      const read = await store.agents.standing(id)
+      const read = await store.agents.trust(id)
       if (read === undefined) return
       const outcome = judgeAll(
         trustStateOf({ value: read.trustValue, at: read.trustAt }, read.standing),
         noted.events,
         rules,
       )
-      const { standing } = outcome
+      const { trust } = outcome
       const cause = read.status === 'Active' ? outcome.quarantine : undefined
       const judged = {
         ...{
           status: cause === undefined ? read.status : 'Quarantined',
-          trustValue: standing.value,
-          trustAt: standing.at,
+          trustValue: trust.value,
+          trustAt: trust.at,
         },
-        standing: serializeTrust(standing),
+        standing: serializeTrust(trust),
       } as const
       const result = await store.agents.judge(id, read, judged, entryOf(id, noted, { ...outcome, cause }))
       // Another gateway was first: its judgement counts too.
       if (result === 'stale' && tries < maxTries) continue
       if (result === 'stale') throw new StoreError('the trust of an agent changes all the time')
-      if (result !== 'notFound') book.settle(id, standing)
+      if (result !== 'notFound') book.rebase(id, trust)
       if (result !== 'notFound' && cause !== undefined) onQuarantine?.(id, cause)
       return
     }

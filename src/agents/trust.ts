@@ -64,7 +64,7 @@ export interface TrustState extends Trust {
 }
 
 export interface Judgement {
-  readonly standing: TrustState
+  readonly trust: TrustState
   /** Live trust just before, and its change. */
   readonly before: number
   readonly delta: number
@@ -90,40 +90,40 @@ export function startTrust(trust: Trust): TrustState {
 }
 
 /** Whether a success would change nothing because the day's gain is used up. Cheap: asked for each answer. */
-export function isGainSpent(standing: TrustState, now: number): boolean {
-  return standing.gained >= dailyGain && now - standing.dayStart < dayMs
+export function isGainSpent(trust: TrustState, now: number): boolean {
+  return trust.gained >= dailyGain && now - trust.dayStart < dayMs
 }
 
-/** The standing after an event of that cause. `now` is milliseconds since the epoch. */
-export function judge(standing: TrustState, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
-  const before = trustNow(standing, now)
-  const sameDay = now - standing.dayStart < dayMs
-  const gained = sameDay ? standing.gained : 0
+/** Trust after an event of that cause. `now` is milliseconds since the epoch. */
+export function judge(trust: TrustState, cause: TrustCause, now: number, rules: QuarantineRules): Judgement {
+  const before = trustNow(trust, now)
+  const sameDay = now - trust.dayStart < dayMs
+  const gained = sameDay ? trust.gained : 0
   const delta = change(cause, before, gained)
   const next: TrustState = {
     value: Math.min(1, Math.max(0, before + delta)),
     at: now,
     gained: cause === 'success' ? gained + delta : gained,
-    dayStart: sameDay ? standing.dayStart : now,
-    denials: denials.has(cause) ? remember(standing.denials, now, rules, rules.denials) : standing.denials,
-    losses: isOwnLoss(cause) ? remember(standing.losses, now, rules, certainLosses) : standing.losses,
-    kinds: isOwnLoss(cause) ? { ...standing.kinds, [cause]: now } : standing.kinds,
+    dayStart: sameDay ? trust.dayStart : now,
+    denials: denials.has(cause) ? remember(trust.denials, now, rules, rules.denials) : trust.denials,
+    losses: isOwnLoss(cause) ? remember(trust.losses, now, rules, certainLosses) : trust.losses,
+    kinds: isOwnLoss(cause) ? { ...trust.kinds, [cause]: now } : trust.kinds,
   }
-  return { standing: next, before, delta, quarantine: verdict(next, cause, rules) }
+  return { trust: next, before, delta, quarantine: verdict(next, cause, rules) }
 }
 
-/** The standing after events in the order in which they came. `before` is live trust just before the first. */
+/** Trust after events, in their order. `before` is live trust just before the first. */
 export function judgeAll(
-  standing: TrustState,
+  trust: TrustState,
   events: readonly Happened[],
   rules: QuarantineRules,
 ): Omit<Judgement, 'delta'> {
-  const before = trustNow(standing, events[0]?.at ?? standing.at)
-  let last: Omit<Judgement, 'delta'> = { standing, before, quarantine: undefined }
+  const before = trustNow(trust, events[0]?.at ?? trust.at)
+  let last: Omit<Judgement, 'delta'> = { trust, before, quarantine: undefined }
   for (const { cause, at, times } of events) {
     for (let time = 0; time < times; time++) {
-      const next = judge(last.standing, cause, at, rules)
-      last = { standing: next.standing, before, quarantine: last.quarantine ?? next.quarantine }
+      const next = judge(last.trust, cause, at, rules)
+      last = { trust: next.trust, before, quarantine: last.quarantine ?? next.quarantine }
     }
   }
   return last
@@ -163,9 +163,9 @@ function remember(
   return max === 0 ? times : [...times.filter(at => now - at < windowMs), now].slice(-max)
 }
 
-function verdict(standing: TrustState, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
-  if (denials.has(cause) && rules.denials > 0 && standing.denials.length >= rules.denials) return 'denials'
-  return isOwnLoss(cause) && standing.value < rules.below && isCertain(standing) ? 'trust' : undefined
+function verdict(trust: TrustState, cause: TrustCause, rules: QuarantineRules): Judgement['quarantine'] {
+  if (denials.has(cause) && rules.denials > 0 && trust.denials.length >= rules.denials) return 'denials'
+  return isOwnLoss(cause) && trust.value < rules.below && isCertain(trust) ? 'trust' : undefined
 }
 
 /** One kind of fault alone, now and then, may be a mistake in a policy or of a person. */

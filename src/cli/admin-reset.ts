@@ -22,9 +22,9 @@ export async function run(shell: Shell): Promise<number> {
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const { AgentId, ClientSecret } = config.Security.Bootstrap
   const mayMakeCredential = !usesPostgres(config)
-  const quiet = quietReport(shell)
-  const clock = createClock(config, quiet.log)
-  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...quiet })
+  const reporting = errorReport(shell)
+  const clock = createClock(config, reporting.log)
+  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...reporting })
   const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
   try {
     const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }
@@ -39,7 +39,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** What the store has to say goes to the person who runs the command. */
-function quietReport({ complain }: Shell): Pick<StorageParts, 'log' | 'report'> {
+function errorReport({ complain }: Shell): Pick<StorageParts, 'log' | 'report'> {
   const say = (_: object, text: string) => complain(text)
   return { log: { info: say, warn: say, error: say }, report: (what, error) => complain(`${what}: ${String(error)}`) }
 }

@@ -21,9 +21,9 @@ export interface GatewayAddress {
 }
 
 /**
- * The place that was named, or the one of the configuration.
+ * The address that was given, or the one of the configuration.
  *
- * @param at as the gateway tells its addresses; undefined for that of the configuration
+ * @param at an address as the gateway prints it at its start; undefined for that of the configuration
  * @throws StartupError when it is no address
  */
 export async function findGateway(configuration: Configuration, at: string | undefined): Promise<GatewayAddress> {
@@ -60,9 +60,9 @@ export async function findForwardProxy(configuration: Configuration, at: string 
   const places = entrypointsOf({ ...configuration, passedSockets: [] }).find(({ serves }) =>
     serves.has('forward'),
   )?.listen
-  const place = places?.find(one => !('port' in one) || one.port !== 0)
-  if (place === undefined) throw new Error('cannot happen: the forward proxy is enabled')
-  return findGateway(configuration, addressOf(place, configuration.config))
+  const endpoint = places?.find(one => !('port' in one) || one.port !== 0)
+  if (endpoint === undefined) throw new Error('cannot happen: the forward proxy is enabled')
+  return findGateway(configuration, addressOf(endpoint, configuration.config))
 }
 
 /**
@@ -73,28 +73,28 @@ export async function findForwardProxy(configuration: Configuration, at: string 
 export function connectTo({ secure, options }: GatewayAddress, onReady: () => void): Socket {
   const { socketPath, host, port, ca, allowPartialTrustChain, checkServerIdentity } = options
   if (socketPath) return connect({ path: socketPath, allowHalfOpen: true }, onReady)
-  const place = { host: host ?? 'localhost', port: Number(port), allowHalfOpen: true }
-  if (!secure) return connect(place, onReady)
+  const endpoint = { host: host ?? 'localhost', port: Number(port), allowHalfOpen: true }
+  if (!secure) return connect(endpoint, onReady)
   const trust = ca === undefined ? {} : { ca, allowPartialTrustChain, checkServerIdentity }
-  const named = isIP(place.host) === 0 ? { servername: place.host } : {}
-  return connectSecurely({ ...place, ...trust, ...named } as ConnectionOptions, onReady) // The options are set together.
+  const named = isIP(endpoint.host) === 0 ? { servername: endpoint.host } : {}
+  return connectSecurely({ ...endpoint, ...trust, ...named } as ConnectionOptions, onReady) // The options are set together.
 }
 
 /** The first address at which the API is served. */
 function configured(configuration: Configuration): string {
   const entrypoints = entrypointsOf({ ...configuration, passedSockets: [] })
-  const [place] = entrypoints.find(({ serves }) => serves.has('management'))?.listen ?? []
-  if (place === undefined) throw new Error('cannot happen: no entrypoint serves management')
-  return addressOf(place, configuration.config)
+  const [endpoint] = entrypoints.find(({ serves }) => serves.has('management'))?.listen ?? []
+  if (endpoint === undefined) throw new Error('cannot happen: no entrypoint serves management')
+  return addressOf(endpoint, configuration.config)
 }
 
-/** Where this machine reaches a configured place. */
-export function addressOf(place: Endpoint, { System: { Server } }: Configuration['config']): string {
-  if ('path' in place) return `unix:${place.path}`
-  if ('fd' in place) throw new TypeError('the address of a passed socket is not known')
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[place.host] ?? place.host
-  const scheme = Server.Tls.CertificateFile === undefined || place.isPlain === true ? 'http' : 'https'
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${place.port}`
+/** Address at which this machine reaches a configured endpoint. */
+export function addressOf(endpoint: Endpoint, { System: { Server } }: Configuration['config']): string {
+  if ('path' in endpoint) return `unix:${endpoint.path}`
+  if ('fd' in endpoint) throw new TypeError('the address of a passed socket is not known')
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[endpoint.host] ?? endpoint.host
+  const scheme = Server.Tls.CertificateFile === undefined || endpoint.isPlain === true ? 'http' : 'https'
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${endpoint.port}`
 }
 
 /** Accepts exactly the configured certificate, whatever its issuer and name. */

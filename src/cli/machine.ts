@@ -18,7 +18,7 @@ const probeMs = 1_000
 
 /** Each rejects with StartupError when a start would fail, or would find nothing where something is configured. */
 export function machineChecks(configuration: Configuration): readonly Promise<void>[] {
-  return [checkPolicyFolder(configuration), checkDataFolder(configuration), ...placeChecks(configuration)]
+  return [checkPolicyFolder(configuration), checkDataFolder(configuration), ...endpointChecks(configuration)]
 }
 
 /** A missing folder has no policies, so its agents would be denied everything. The default one need not be there. */
@@ -54,15 +54,16 @@ async function firstThere(path: string): Promise<string> {
   return found === undefined ? firstThere(dirname(path)) : path
 }
 
-function placeChecks(configuration: Configuration): readonly Promise<void>[] {
-  return placesOf(configuration).map(place => {
-    const isFree = 'path' in place ? assertUsable(place) : 'fd' in place ? Promise.resolve() : assertFree(place)
-    return unlessRuns(configuration, addressOf(place, configuration.config), isFree)
+function endpointChecks(configuration: Configuration): readonly Promise<void>[] {
+  return endpointsOf(configuration).map(endpoint => {
+    const isFree =
+      'path' in endpoint ? assertUsable(endpoint) : 'fd' in endpoint ? Promise.resolve() : assertFree(endpoint)
+    return unlessRuns(configuration, addressOf(endpoint, configuration.config), isFree)
   })
 }
 
 /** None are configured when the process that starts the gateway is to pass sockets. */
-function placesOf(configuration: Configuration): readonly Endpoint[] {
+function endpointsOf(configuration: Configuration): readonly Endpoint[] {
   try {
     return entrypointsOf({ ...configuration, passedSockets: [] }).flatMap(({ listen }) => listen)
   } catch (error) {

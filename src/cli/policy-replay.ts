@@ -140,9 +140,9 @@ function decide(rulebook: Rulebook, line: Line): string | undefined {
     const explained = explainDescription(rulebook, { ...line, request }, 0)
     return 'problem' in explained ? refusalOf(explained) : (explained.result.decision ?? 'body')
   }
-  const seen = { method: line.method ?? 'GET', url: urlOf(line) }
+  const head = { method: line.method ?? 'GET', url: urlOf(line) }
   const whose = agent ?? { id: line.agentId ?? '' }
-  const described = requestFromDescription({ request: seen, agent: whose, ...(time === undefined ? {} : { time }) }, 0)
+  const described = requestFromDescription({ request: head, agent: whose, ...(time === undefined ? {} : { time }) }, 0)
   if ('problem' in described) return refusalOf(described)
   const decided = decideHead(rulebook, { ...described.head, contentLength: line.bytesIn ?? 0 })
   return 'need' in decided ? 'body' : decided.decision

@@ -10,7 +10,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
  * (spec.md 5.6). Only names that begin with a key of the top level are looked at, and none with an empty part.
  */
 export function readEnvironment(schema: SettingTree, env: Environment, findings: ConfigFindings): void {
-  const seen = new Map<Setting<unknown>, string>()
+  const names = new Map<Setting<unknown>, string>()
   for (const [name, text] of Object.entries(env)) {
     const keys = name.split('__')
     if (text === undefined || keys.length < 2 || keys.includes('') || !childOf(schema, keys[0]!)) continue
@@ -20,10 +20,10 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
       findings.problems.push({ place, message: target.problem })
       continue
     }
-    const other = seen.get(target.setting)
+    const other = names.get(target.setting)
     if (other !== undefined)
       findings.problems.push({ place, message: `must be set once: the same setting as ${other}` })
-    seen.set(target.setting, name)
+    names.set(target.setting, name)
     record(findings, target.setting, { place, name: '' }, readFromText(target.setting, text))
   }
 }

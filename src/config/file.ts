@@ -47,14 +47,14 @@ const below = (spot: Spot, key: string, name: string): Spot => ({
 })
 
 function readTree(walk: ConfigWalk, tree: SettingTree, map: Readonly<Record<string, unknown>>, above: Spot): void {
-  const seen = new Set<string>()
+  const names = new Set<string>()
   for (const [key, value] of Object.entries(map)) {
     const child = childOf(tree, key)
     const spot = below(above, key, child?.name ?? key)
     if (child === undefined) report(walk, spot, unknownKey(tree, spot.keys))
-    else if (seen.has(child.name)) report(walk, spot, 'must be given once')
+    else if (names.has(child.name)) report(walk, spot, 'must be given once')
     else readNode(walk, child.node, value, spot)
-    if (child !== undefined) seen.add(child.name)
+    if (child !== undefined) names.add(child.name)
   }
 }
 

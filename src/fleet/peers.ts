@@ -30,9 +30,9 @@ export type Digests = Readonly<Record<string, string>>
 /** A row, and what the looks at it have shown. */
 export interface ObservedPeer<R extends PeerRow> {
   readonly row: R
-  /** When its present beat was first seen. */
+  /** When its present beat was first read. */
   readonly since: number
-  /** Whether it has taken a turn since it was first seen. */
+  /** Whether it has taken a turn since it was first read. */
   readonly hasTurned: boolean
 }
 

@@ -24,15 +24,15 @@ export class DisagreementError extends StartupError {
 }
 
 /** Why two gateways cannot serve together, and what to do; undefined when they can. */
-export function disagreement(own: Terms, other: Terms): string | undefined {
-  if (own.fenceMs !== other.fenceMs) {
-    return `Fleet:FenceAfterSeconds is ${own.fenceMs / 1_000} here and ${other.fenceMs / 1_000} in the gateway ${other.name}. It must be the same in all of them; stop them all to change it.`
+export function disagreement(here: Terms, other: Terms): string | undefined {
+  if (here.fenceMs !== other.fenceMs) {
+    return `Fleet:FenceAfterSeconds is ${here.fenceMs / 1_000} here and ${other.fenceMs / 1_000} in the gateway ${other.name}. It must be the same in all of them; stop them all to change it.`
   }
-  const ours = own.signs.find(print => !other.accepts.includes(print))
+  const ours = here.signs.find(print => !other.accepts.includes(print))
   if (ours !== undefined) {
     return `The gateway ${other.name} does not accept ${keyOf(ours)} of this one. Use the same secret, or rotate: first add the new one to PreviousSecrets in every gateway, then make it the Secret in one after the other.`
   }
-  const theirs = other.signs.find(print => !own.accepts.includes(print))
+  const theirs = other.signs.find(print => !here.accepts.includes(print))
   return theirs === undefined
     ? undefined
     : `This gateway does not accept ${keyOf(theirs)} of the gateway ${other.name}. Use the same secret, or add that one to PreviousSecrets here.`

@@ -13,7 +13,7 @@ export interface FleetReading {
   readonly turnMs: number
   /** Time after which a gateway that began no turn has stopped to serve, milliseconds. */
   readonly fencedAfter: number
-  /** Steady time of this reading, by the clock of `seen`, milliseconds. */
+  /** Steady time of this reading, by the clock of `since`, milliseconds. */
   readonly at: number
 }
 

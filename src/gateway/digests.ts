@@ -28,8 +28,8 @@ export function digestSettings(config: Config): Digests {
 
 /** Of the policies in files and in gateway.yaml. */
 export function digestPolicies(list: readonly PolicyEntry[]): Digests {
-  const own = list.filter(({ source }) => source !== 'api')
-  const versions = own.map(({ document, compiled }) => `${document.name} ${compiled.version}`)
+  const fromFiles = list.filter(({ source }) => source !== 'api')
+  const versions = fromFiles.map(({ document, compiled }) => `${document.name} ${compiled.version}`)
   return { 'policy files': digest(versions.join('\n')) }
 }
 

@@ -92,11 +92,11 @@ export function createFleet({ config, clock, log }: FleetParts, shared: SharedSt
 /** A gateway whose store is its own. */
 function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<SharedStore, 'fence'> {
   let report: GatewayReport = { digests: {}, addresses: [] }
-  const own = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
+  const self = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
   return {
     fleet: () => ({
-      peers: [{ row: { ...own, ...report }, since: 0, hasTurned: true }],
-      ...{ self: own.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
+      peers: [{ row: { ...self, ...report }, since: 0, hasTurned: true }],
+      ...{ self: self.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
     }),
     publish(what) {
       report = { ...report, ...what }

@@ -64,7 +64,7 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Rows for the start-up block: name and text. */
   readonly summary: readonly SummaryRow[]
-  /** Opens every place to listen on; at least one. */
+  /** Opens every endpoint; at least one. */
   listen(): Promise<readonly ListenerAddress[]>
   /** Proxied requests under way. */
   inFlight(): number
@@ -95,15 +95,15 @@ interface Foundation extends Base {
   readonly recent: RecentActivity
   readonly leafs: CurrentLeafs | undefined
   readonly ticketKeys: Buffer
-  /** Of the channel on which threads tell each other of recent activity. */
+  /** Name of the channel on which threads share recent activity. */
   readonly channelName: string
   /** Warnings at start, besides those of the parts. */
   readonly warnings: readonly string[]
 }
 
-/** Parts that are told of policies, grants and quarantines, but are made after them. */
+/** Parts that follow policies, grants and quarantines, but are made after them. */
 interface Followers {
-  /** Is told of each change of policies before the change is answered. */
+  /** Called for each change of policies, before the change is answered. */
   pool: ThreadPool | undefined
   onQuarantine: IdentityParts['onQuarantine']
   /** A grant was withdrawn; undefined: any of them may have been. */
@@ -189,8 +189,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
     logStatus,
     report,
   }
-  const own = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
-  return { ...given, ...own, dataDirectory, identity, rules, events, followers }
+  const opened = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
+  return { ...given, ...opened, dataDirectory, identity, rules, events, followers }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
@@ -220,7 +220,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const listening = createListening({
     ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
-    onOwn: management,
+    onManagement: management,
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
   foundation.followers.pool = pool

@@ -36,7 +36,7 @@ export interface ListeningParts
   extends Pick<AcceptOptions, 'onProxy' | 'counts' | 'report'>,
     Pick<Base, 'config' | 'baseDirectory' | 'log'> {
   /** Calls of the gateway's own API. */
-  readonly onOwn: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
+  readonly onManagement: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
   readonly certificate: Certificate | undefined
   /** Sockets that were passed to this process. */
   readonly passedSockets: readonly PassedEndpoint[]
@@ -52,7 +52,7 @@ const longestEnd = 100
 
 /** Where clients reach the gateway. */
 export interface Listening extends Pick<Listener, 'adopt'> {
-  /** Opens every place to listen on; at least one. */
+  /** Opens every endpoint; at least one. */
   listen(): Promise<readonly ListenerAddress[]>
   /**
    * Listens on the TCP ports that another thread has opened, and serves its share of their connections.
@@ -75,7 +75,7 @@ export function createListening(parts: ListeningParts): Listening {
   const open = (entrypoint: Entrypoint) => openEntrypoint(parts, entrypoint, parts.limits.connections)
   const agents = open(first)
   const opened = [agents, ...others.filter(isOfAllThreads).map(open)]
-  const own = others.filter(entrypoint => !isOfAllThreads(entrypoint))
+  const onFirstThread = others.filter(entrypoint => !isOfAllThreads(entrypoint))
   return {
     adopt: connection => agents.listener.adopt(connection),
     async join(ports) {
@@ -99,7 +99,7 @@ export function createListening(parts: ListeningParts): Listening {
     },
     async listen() {
       // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
-      opened.push(...own.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
+      opened.push(...onFirstThread.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
       const addresses: ListenerAddress[] = []
       for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
@@ -209,10 +209,13 @@ function acceptorOf(parts: ListeningParts, { serves }: Entrypoint): Acceptor {
   })
 }
 
-function acceptOptionsOf({ config, onProxy, onOwn, counts, report }: ListeningParts, serves: ReadonlySet<Service>) {
+function acceptOptionsOf(
+  { config, onProxy, onManagement, counts, report }: ListeningParts,
+  serves: ReadonlySet<Service>,
+) {
   return {
     onProxy,
-    onOwn: (incoming: Incoming) => onOwn(incoming, serves),
+    onManagement: (incoming: Incoming) => onManagement(incoming, serves),
     counts,
     report,
     bodyTimeoutMs: config.System.Server.IdleTimeoutSeconds * 1_000,

@@ -38,8 +38,8 @@ export function createTelemetry(parts: TelemetryParts): Telemetry {
     ...createCounters(parts.memory, 0),
     totals: () => readTotals(parts.memory.metrics),
     async page() {
-      const own = await gatewayReadings(parts, started)
-      return exposition(readTotals(parts.memory.metrics), [...own, ...processReadings()])
+      const readings = await gatewayReadings(parts, started)
+      return exposition(readTotals(parts.memory.metrics), [...readings, ...processReadings()])
     },
   }
 }

@@ -71,10 +71,10 @@ async function learn() {
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
-    notes => main.tell('trust', [notes]),
+    notes => main.notify('trust', [notes]),
   )
   const agents = createAgentReplica(data.agents, clock, (...note) => trust.add(note))
-  const keyUses = createBatch<KeyUse>(uses => main.tell('keyUses', [uses]))
+  const keyUses = createBatch<KeyUse>(uses => main.notify('keyUses', [uses]))
   const { verify, useEpoch } = await openTokenCheck({
     settings: config.Security.AgentAuth,
     dataDirectory,
@@ -115,7 +115,7 @@ async function serve() {
   const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
   const tokens: TokenLeases = {
-    need: agentId => main.tell('needTokens', [agentId]),
+    need: agentId => main.notify('needTokens', [agentId]),
     asked: agentId => main.call('askedTokens', [agentId]),
     close: () => {},
   }
@@ -134,7 +134,7 @@ async function serve() {
   const listening = createListening({
     ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, counts: counters.acceptCounts, report },
     onProxy: dataPlane.roadWith(reviews),
-    onOwn: createManagementRelay(main, report),
+    onManagement: createManagementRelay(main, report),
     passedSockets: [],
   })
   setInterval(() => {
@@ -183,7 +183,7 @@ const reviews: Reviews = {
 
 /** One log for all threads: lines are written by the main one. */
 function createThreadLog(): Log & { flush(): void } {
-  const batch = createBatch<LogLine>(lines => main.tell('log', [lines]))
+  const batch = createBatch<LogLine>(lines => main.notify('log', [lines]))
   const writer =
     (level: LogLevel): Log[LogLevel] =>
     (fields, message) => {

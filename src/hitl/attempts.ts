@@ -3,7 +3,7 @@
  * must not let a second attempt begin. The wall clock counts for attempts that a former process has left behind.
  */
 import type { Clock } from '../runtime/clock.ts'
-import type { OwnAttempts } from '../storage/store.ts'
+import type { GatewayAttempts } from '../storage/store.ts'
 
 export interface AttemptLease {
   /** Steady milliseconds: from then on another attempt may be made. */
@@ -27,7 +27,7 @@ export interface ReplayAttempts {
   /** Follows work that holds no lease. */
   follow<T>(work: Promise<T>): Promise<T>
   /** The requests whose leases are held, and those whose leases are over. */
-  leases(): Omit<OwnAttempts, 'owner'>
+  leases(): Omit<GatewayAttempts, 'owner'>
   /** Resolves when no work is under way. */
   idle(): Promise<void>
   /** Ends every attempt. */
@@ -57,19 +57,19 @@ export function createAttempts(clock: Clock, leaseMs: number): ReplayAttempts {
   return {
     follow,
     begin(id) {
-      const own = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
-      const sendBefore = own.until - leaseMs / 2
+      const lease = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
+      const sendBefore = lease.until - leaseMs / 2
       const sendBeforeWall = clock.now() + leaseMs / 2
       let works = 0
-      held.add(own)
+      held.add(lease)
       const ended = (): void => {
         works -= 1
-        if (works === 0) held.delete(own)
+        if (works === 0) held.delete(lease)
       }
       return {
-        ...{ until: own.until, sendBefore },
-        isLate: () => own.stop.signal.aborted || clock.steady() >= sendBefore || clock.now() >= sendBeforeWall,
-        abandoned: own.stop.signal,
+        ...{ until: lease.until, sendBefore },
+        isLate: () => lease.stop.signal.aborted || clock.steady() >= sendBefore || clock.now() >= sendBeforeWall,
+        abandoned: lease.stop.signal,
         during(work) {
           works += 1
           work.then(ended, ended)

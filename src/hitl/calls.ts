@@ -61,15 +61,15 @@ export function createCalls(options: HeldCallOptions): Calls {
   const { store, clock, events, waitForVerdict, withdraw, report } = options
   const waiting = new Map<string, WaitingCalls>()
   events.subscribe(event => {
-    const own = event.type === 'withdrawn' ? waiting.get(event.hitlId ?? '') : undefined
-    if (own !== undefined && event.data['cause'] === 'cancelled') own.cancelled = true
+    const waiter = event.type === 'withdrawn' ? waiting.get(event.hitlId ?? '') : undefined
+    if (waiter !== undefined && event.data['cause'] === 'cancelled') waiter.cancelled = true
   })
 
   const enter = (id: string, terms: CallTerms): WaitingCalls => {
-    const own = waiting.get(id) ?? { calls: new Set(), cancelled: false }
-    own.calls.add(terms)
-    waiting.set(id, own)
-    return own
+    const waiter = waiting.get(id) ?? { calls: new Set(), cancelled: false }
+    waiter.calls.add(terms)
+    waiting.set(id, waiter)
+    return waiter
   }
   const leave = async (id: string, { viewer, requestId, cancelKey }: CallTerms, isAnswered: boolean) => {
     const isLast = !waiting.has(id)
@@ -86,7 +86,7 @@ export function createCalls(options: HeldCallOptions): Calls {
     async wait(id, given, signal) {
       // A copy: two calls with equal terms count as two.
       const terms = { ...given }
-      const own = enter(id, terms)
+      const waiter = enter(id, terms)
       let view: DetailView | 'unknown' | undefined
       let isLeft = true
       try {
@@ -97,11 +97,11 @@ export function createCalls(options: HeldCallOptions): Calls {
         if (!isLeft)
           await store.hitl.unjoin(id).catch(error => report('a held request could not be closed to others', error))
       } finally {
-        own.calls.delete(terms)
-        if (own.calls.size === 0) waiting.delete(id)
+        waiter.calls.delete(terms)
+        if (waiter.calls.size === 0) waiting.delete(id)
       }
       if (isLeft) await leave(id, terms, terms.comesAgain || !signal.aborted)
-      return own.cancelled && view !== 'unknown' && view?.status === 'Withdrawn' ? 'cancelled' : view
+      return waiter.cancelled && view !== 'unknown' && view?.status === 'Withdrawn' ? 'cancelled' : view
     },
     async cancel(agentId, cancelKey, requestId) {
       const elsewhere = () => store.hitl.waitedFor(agentId, cancelKey, clock.now())

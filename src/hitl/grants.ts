@@ -137,7 +137,7 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | unde
     errors.push({ field: 'grant.minutes', message: `must be an integer from 1 to ${maxMinutes}` })
   if (!isCount(terms.maxUses, maxUses))
     errors.push({ field: 'grant.maxUses', message: `must be an integer from 1 to ${maxUses}` })
-  if (terms.path !== undefined && !coversOwn(item, terms.path)) {
+  if (terms.path !== undefined && !coversPath(item, terms.path)) {
     errors.push({ field: 'grant.path', message: 'must be a path pattern that covers the approved request' })
   }
   return errors.length === 0 ? undefined : refuse('invalid_body', undefined, { errors })
@@ -169,7 +169,7 @@ function isCount(value: number, max: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= max
 }
 
-function coversOwn(item: HitlBrief, pattern: string): boolean {
+function coversPath(item: HitlBrief, pattern: string): boolean {
   const last = pattern.indexOf('**')
   const wellFormed = pattern.startsWith('/') && pattern.length <= maxPath && (last < 0 || last === pattern.length - 2)
   return wellFormed && matchesPath(pattern, locationOf(item.url).path)

@@ -46,7 +46,7 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
       const canWrite = out.destroyed || isEnd || out.write(chunk)
       if (kept !== undefined) continue
       if (out.destroyed) return
-      if (!canWrite) await roomIn(out)
+      if (!canWrite) await drained(out)
     }
   } catch (error) {
     out.destroy(error instanceof Error ? error : undefined)
@@ -57,7 +57,7 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
 }
 
 /** Resolves when `out` takes more, or is closed. */
-function roomIn(out: PassThrough): Promise<void> {
+function drained(out: PassThrough): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (!out.writableNeedDrain || out.destroyed) return Promise.resolve()
   out.once('drain', resolve).once('close', resolve)

@@ -137,13 +137,13 @@ async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: Answer
   })
   // An answer that broke off is recorded as failed, with its status.
   void attempt.lease.during(work.catch(() => (recorded ? undefined : record(null, 'failed'))))
-  const own = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
+  const ours = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
   const granted = await grant(options, attempt)
-  if (granted !== undefined) own.push('Gateway-Hitl-Grant', granted)
+  if (granted !== undefined) ours.push('Gateway-Hitl-Grant', granted)
   // The answer to HEAD, and 304, name the length of a body that does not come: the reviewer did not ask with HEAD.
   const bodiless = item.method === 'HEAD' || status === 304
   const shown = bodiless ? without(rawHeaders, name => name === 'content-length') : rawHeaders
-  return { kind: 'answered', status, rawHeaders: [...shown, ...own], body }
+  return { kind: 'answered', status, rawHeaders: [...shown, ...ours], body }
 }
 
 /** @param drop told the lower-case name */

@@ -18,10 +18,11 @@ const maxDeliveries = 10_000
 export async function sweep(options: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>): Promise<void> {
   const { store, clock, settings } = options
   const now = clock.now()
-  const own = ownAttempts(options, attempts)
+  const ofGateway = attemptsHere(options, attempts)
   const [decided, delivered] = [now - settings.RetentionSeconds * 1_000, now - deliveryMs]
   const due = await store.hitl.due({ now, decided, delivered, max: maxDeliveries })
-  if (due.lapse || own.over.length > 0) await inBatches(async () => (await store.hitl.lapse(now, own, batch)).length)
+  if (due.lapse || ofGateway.over.length > 0)
+    await inBatches(async () => (await store.hitl.lapse(now, ofGateway, batch)).length)
   if (due.expire) await inBatches(async () => (await store.hitl.expire(now, batch)).length)
   // What has just expired or lapsed may be old enough to go as well.
   if (due.prune || due.lapse || due.expire) await inBatches(() => store.hitl.prune(decided, batch))
@@ -29,7 +30,7 @@ export async function sweep(options: HitlOptions, attempts: Pick<ReplayAttempts,
   if (due.deliveries) reportDropped(options, await store.deliveries.prune(delivered, maxDeliveries))
 }
 
-const ownAttempts = ({ member }: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>) => ({
+const attemptsHere = ({ member }: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>) => ({
   owner: member.id,
   ...attempts.leases(),
 })
@@ -52,8 +53,8 @@ async function inBatches(step: () => Promise<number>): Promise<void> {
 
 /** Marks every attempt of this process as unknown. Returns how many. */
 export async function giveUp(options: HitlOptions, attempts: ReplayAttempts): Promise<number> {
-  const { owner, held, over } = ownAttempts(options, attempts)
+  const { owner, held, over } = attemptsHere(options, attempts)
   if (held.length + over.length === 0) return 0
-  const own = { owner, held: [], over: [...held, ...over] }
-  return (await options.store.hitl.lapse(options.clock.now(), own, batch)).length
+  const ofGateway = { owner, held: [], over: [...held, ...over] }
+  return (await options.store.hitl.lapse(options.clock.now(), ofGateway, batch)).length
 }

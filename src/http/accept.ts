@@ -45,7 +45,7 @@ export interface AcceptOptions {
   /** Requests for upstreams: `rawTarget` is the raw text of the upstream URL. */
   readonly onProxy: (incoming: ProxyIncoming) => Promise<void> | undefined
   /** Everything else: `path` is path and query as received. */
-  readonly onOwn: (incoming: Incoming & { readonly path: string }) => Promise<void>
+  readonly onManagement: (incoming: Incoming & { readonly path: string }) => Promise<void>
   readonly report: (what: string, error: unknown) => void
   /** Called for requests that never reach a handler; undefined when nothing is counted. */
   readonly counts: AcceptCounts
@@ -208,7 +208,7 @@ function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void
     return options.onProxy(incoming)
   }
   if (fields.contentLength !== 0) limitBody(arrived, options.bodyTimeoutMs)
-  return options.onOwn({ req, res, requestId, expectsContinue, isUpgraded, fields, path: route.path })
+  return options.onManagement({ req, res, requestId, expectsContinue, isUpgraded, fields, path: route.path })
 }
 
 /** Closes the connection of a body that comes too slowly, whether the call was answered or not. */

@@ -229,7 +229,7 @@ export function passFields(raw: readonly string[], out: string[]): boolean {
     const known = fieldName(name)
     if (known.lower === 'connection') nominated = connectionNames(raw[i + 1]!, nominated)
     if (known.leads !== undefined) leads = true
-    if (!known.hopByHopResponse && !known.own) out.push(name, raw[i + 1]!)
+    if (!known.hopByHopResponse && !known.isOurs) out.push(name, raw[i + 1]!)
   }
   if (nominated !== undefined) removeNames(out, nominated)
   return leads

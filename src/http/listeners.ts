@@ -30,7 +30,7 @@ export interface PassedEndpoint {
 /** Where to listen. */
 export type Endpoint = TcpEndpoint | UnixEndpoint | PassedEndpoint
 
-/** The address of an open place. */
+/** The address of an open endpoint. */
 export interface ListenerAddress {
   /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string
@@ -44,7 +44,7 @@ export interface ListenerAddress {
 
 export interface Listener {
   /**
-   * Opens one more place.
+   * Opens one more endpoint.
    *
    * @throws StartupError when the system refuses
    */
@@ -59,7 +59,7 @@ export interface Listener {
   destroy(): void
 }
 
-/** Listens in any number of places; one acceptor takes the requests of all of them. */
+/** Listens at any number of endpoints; one acceptor takes the requests of all of them. */
 export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
   const servers = createServers(settings, acceptor)
   /** Each removes the file of a closed unix socket. */
@@ -78,7 +78,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
         'fd' in endpoint ? await listenPassed(servers, endpoint) : await listenTcp(servers.tcp(isPlain), endpoint)
       const address = server.address()
       if (address === null || typeof address === 'string') {
-        // Node knows no address of a unix socket that was passed, and no other place gets here.
+        // Node knows no address of a unix socket that was passed, and no other endpoint gets here.
         return { url: `unix: (descriptor ${(endpoint as PassedEndpoint).fd})`, port: undefined }
       }
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address

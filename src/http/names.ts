@@ -17,7 +17,7 @@ export interface FieldName {
   /** For one connection only (RFC 9110 section 7.6.1). */
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway: an upstream must not be able to send it. */
-  readonly own: boolean
+  readonly isOurs: boolean
   /** In an answer, how the field tells the client where to go next, what to send, or what to keep; else undefined. */
   readonly leads: Lead | undefined
   /** In a request the gateway itself acts on it. */
@@ -85,7 +85,7 @@ function learn(name: string): FieldName {
     isDisguised: isDisguised(lower),
     hopByHopRequest: hopByHopRequest.has(lower),
     hopByHopResponse: hopByHopResponse.has(lower),
-    own: isOwnField(lower),
+    isOurs: isOwnField(lower),
     leads: leading.get(lower),
     steersGateway: steering.has(lower),
   }

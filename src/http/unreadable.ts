@@ -110,8 +110,8 @@ function endHttp2(socket: Duplex, requestId: string): void {
   const body = textOf(refusal, requestId)
   const type = ['content-type', 'application/problem+json', 'cache-control', 'no-store']
   const [versionName, version] = versionField
-  const own = [requestIdField.toLowerCase(), requestId, versionName.toLowerCase(), version]
-  const headers = [...type, 'gateway-error', code, ...own]
+  const ours = [requestIdField.toLowerCase(), requestId, versionName.toLowerCase(), version]
+  const headers = [...type, 'gateway-error', code, ...ours]
   lingering.add(socket)
   socket.end(http2Answer({ status, headers, body, reason: detail }))
   const timer = setTimeout(() => socket.destroy(), lingerMs)

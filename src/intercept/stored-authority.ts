@@ -35,7 +35,7 @@ export async function openStoredAuthority(dataDirectory: string, now: number): P
   const found = await readStoredAuthority(dataDirectory)
   if (found !== undefined) return found
   await writePrivateFile(authorityFile(dataDirectory), await makeAuthority(now, undefined), false)
-  return readOwn(dataDirectory)
+  return readStored(dataDirectory)
 }
 
 /**
@@ -49,7 +49,7 @@ export async function createStoredAuthority(
   constraints: NameConstraints | undefined,
 ): Promise<Authority> {
   const path = authorityFile(dataDirectory)
-  if (await writePrivateFile(path, await makeAuthority(now, constraints), false)) return readOwn(dataDirectory)
+  if (await writePrivateFile(path, await makeAuthority(now, constraints), false)) return readStored(dataDirectory)
   throw new StartupError(`${path} is there already. To replace it: agent-gateway ca rotate`)
 }
 
@@ -91,7 +91,7 @@ export async function prepareRotation(
 /** Whether it has not expired. */
 export const isValid = ({ validToDate }: X509Certificate, now: number): boolean => validToDate.getTime() > now
 
-async function readOwn(dataDirectory: string): Promise<Authority> {
+async function readStored(dataDirectory: string): Promise<Authority> {
   const authority = await readStoredAuthority(dataDirectory)
   if (authority !== undefined) return authority
   throw new StartupError(`${authorityFile(dataDirectory)} was removed. Start again.`)

@@ -99,7 +99,7 @@ export type WriteLeaf = (host: string, validity: Validity) => Promise<string>
 /** @param publicKey that of every leaf */
 export function createLeafWriter(authority: X509Certificate, signer: Signer, publicKey: KeyObject): WriteLeaf {
   const issuer = Certificate.fromBER(authority.raw)
-  const own = readPublicKey(publicKey)
+  const leafKey = readPublicKey(publicKey)
   // A name that is written again could be another one to the byte, which clients compare.
   const [issuerName, subject] = [copyOf(issuer.subject.valueBeforeDecode), copyOf(emptySequence)]
   const common = [
@@ -112,7 +112,7 @@ export function createLeafWriter(authority: X509Certificate, signer: Signer, pub
     const names = new GeneralNames({ names: [generalName(host)] })
     // Critical, as the subject is empty (RFC 5280 section 4.2.1.6). Names of more than 64 characters would not fit in one.
     const extensions = [...common, extension('subjectAltName', names, 'critical')]
-    return sign({ subject, issuer: issuerName, publicKey: own, validity, extensions }, signer)
+    return sign({ subject, issuer: issuerName, publicKey: leafKey, validity, extensions }, signer)
   }
 }
 

@@ -28,7 +28,7 @@ export interface Permit {
   /** Number of the probe, if this request is one for the circuit of all agents; else 0. */
   readonly probe: number
   /** The same for the agent's own circuit. */
-  readonly ownProbe: number
+  readonly agentProbe: number
 }
 
 /** A clock that tells steady milliseconds. */
@@ -123,20 +123,20 @@ class SharedBreaker implements Breaker {
 
   acquire(origin: string, agentId: string, clock: Steady): Permit | number {
     const table = this.#table
-    if (table.used === 0 || (table.find(origin) < 0 && table.find(ownKey(origin, agentId)) < 0)) {
-      return { origin, agentId, probe: 0, ownProbe: 0 }
+    if (table.used === 0 || (table.find(origin) < 0 && table.find(agentKey(origin, agentId)) < 0)) {
+      return { origin, agentId, probe: 0, agentProbe: 0 }
     }
     return table.locked(() => this.#pass(origin, agentId, clock.steady()))
   }
 
   release(permit: Permit, outcome: CircuitOutcome, clock: Steady): void {
     const failed = outcome === 'failure' || outcome === 'unreachable'
-    if (!failed && permit.probe === 0 && permit.ownProbe === 0) return
+    if (!failed && permit.probe === 0 && permit.agentProbe === 0) return
     const now = clock.steady()
     const changed = this.#table.locked(() =>
       failed ? this.#fail(permit, outcome, now) : this.#endProbes(permit, outcome === 'success', now),
     )
-    const isProbe = permit.probe > 0 || permit.ownProbe > 0
+    const isProbe = permit.probe > 0 || permit.agentProbe > 0
     if (failed) this.#notify(isProbe ? 'probeFailed' : 'opened', permit, changed)
     else this.#notify('closed', permit, changed)
   }
@@ -155,10 +155,10 @@ class SharedBreaker implements Breaker {
 
   #pass(origin: string, agentId: string, now: number): Permit | number {
     const all = this.#table.find(origin)
-    const own = this.#table.find(ownKey(origin, agentId))
-    const wait = Math.max(this.#waitOf(all, now), this.#waitOf(own, now))
+    const ofAgent = this.#table.find(agentKey(origin, agentId))
+    const wait = Math.max(this.#waitOf(all, now), this.#waitOf(ofAgent, now))
     if (wait > 0) return wait
-    return { origin, agentId, probe: this.#takeProbe(all, now), ownProbe: this.#takeProbe(own, now) }
+    return { origin, agentId, probe: this.#takeProbe(all, now), agentProbe: this.#takeProbe(ofAgent, now) }
   }
 
   #isClosed(slot: number): boolean {
@@ -183,15 +183,15 @@ class SharedBreaker implements Breaker {
   }
 
   #fail(permit: Permit, outcome: 'failure' | 'unreachable', now: number): Whose {
-    const { origin, agentId, probe, ownProbe } = permit
-    if (probe > 0 || ownProbe > 0) {
+    const { origin, agentId, probe, agentProbe } = permit
+    if (probe > 0 || agentProbe > 0) {
       const isAll = this.#reopen(this.#table.find(origin), probe, now)
-      const isOwn = this.#reopen(this.#table.find(ownKey(origin, agentId)), ownProbe, now)
+      const isOfAgent = this.#reopen(this.#table.find(agentKey(origin, agentId)), agentProbe, now)
       if (isAll) return 'all'
-      return isOwn ? 'agent' : undefined
+      return isOfAgent ? 'agent' : undefined
     }
     if (outcome === 'unreachable') return this.#note(origin, now) ? 'all' : undefined
-    if (!this.#note(ownKey(origin, agentId), now)) return undefined
+    if (!this.#note(agentKey(origin, agentId), now)) return undefined
     return this.#noteAgent(origin, agentId, now) ? 'all' : 'agent'
   }
 
@@ -247,11 +247,11 @@ class SharedBreaker implements Breaker {
     return true
   }
 
-  #endProbes({ origin, agentId, probe, ownProbe }: Permit, succeeded: boolean, now: number): Whose {
+  #endProbes({ origin, agentId, probe, agentProbe }: Permit, succeeded: boolean, now: number): Whose {
     const isAll = this.#endProbe(this.#table.find(origin), probe, succeeded, now)
-    const isOwn = this.#endProbe(this.#table.find(ownKey(origin, agentId)), ownProbe, succeeded, now)
+    const isOfAgent = this.#endProbe(this.#table.find(agentKey(origin, agentId)), agentProbe, succeeded, now)
     if (isAll) return 'all'
-    return isOwn ? 'agent' : undefined
+    return isOfAgent ? 'agent' : undefined
   }
 
   /** True when the circuit closed. */
@@ -286,4 +286,4 @@ class SharedBreaker implements Breaker {
 const maxThreads = 1_024
 
 /** Key of an agent's own circuit. An agent id has no spaces. */
-const ownKey = (origin: string, agentId: string): string => `${agentId} ${origin}`
+const agentKey = (origin: string, agentId: string): string => `${agentId} ${origin}`

@@ -1,7 +1,7 @@
 /** Work of several owners, of which only so much runs at once. */
 
-export interface FairLineLimits {
-  /** Most pieces of work at once, of all owners together and of one owner. */
+export interface FairQueueLimits {
+  /** Maximum of work at once, of all owners together and of one owner. */
   readonly atOnce: number
   readonly atOnceEach: number
   /** Work of one owner that waits. */
@@ -12,7 +12,7 @@ export interface FairLineLimits {
 export interface QueuedWork {
   /** It still waits to be started. */
   readonly waits: boolean
-  /** @param done frees the place; call it once */
+  /** @param done ends the work; call it once */
   start(done: () => void): void
 }
 
@@ -26,8 +26,8 @@ interface Owner {
   readonly waiting: QueuedWork[]
 }
 
-/** Owners take turns, so that one of them delays another by one piece of work for each place, however much it has. */
-export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairLineLimits): FairQueue {
+/** Owners take turns, so that one of them delays another by at most `atOnce` pieces of work. */
+export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairQueueLimits): FairQueue {
   // The order of turns: the owner that was served last stands at the end. Only owners with work are in it.
   const owners = new Map<string, Owner>()
   let running = 0

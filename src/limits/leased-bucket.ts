@@ -54,7 +54,7 @@ const field = {
   /** Requests a millisecond. */
   pace: 8,
   /** Time of the last request. */
-  seenAt: 9,
+  requestAt: 9,
   /** 1 while an ask is wanted or under way. */
   asking: 10,
   leasedAt: 11,
@@ -115,13 +115,13 @@ export class LeasedBuckets {
 
   #isForgotten(slot: number, now: number): boolean {
     const table = this.#table
-    return table.get(slot, field.seenAt) < now - 2 * leaseMs && table.get(slot, field.own) === 0
+    return table.get(slot, field.requestAt) < now - 2 * leaseMs && table.get(slot, field.own) === 0
   }
 
   #takeFrom(slot: number, key: string, now: number): number | undefined {
     const table = this.#table
     if (table.get(slot, field.have) === Number.NEGATIVE_INFINITY) this.#begin(slot, now)
-    table.set(slot, field.seenAt, now)
+    table.set(slot, field.requestAt, now)
     table.set(slot, field.demand, table.get(slot, field.demand) + 1)
     const until = table.get(slot, field.until)
     const have = now < until ? table.get(slot, field.have) : 0
@@ -244,7 +244,7 @@ export class LeasedBuckets {
   }
 
   #isIdle(slot: number, now: number): boolean {
-    return now - this.#table.get(slot, field.seenAt) > idleMs
+    return now - this.#table.get(slot, field.requestAt) > idleMs
   }
 
   /** The answer takes long: until it comes, this gateway limits the key by its own share. */

@@ -37,8 +37,10 @@ export function createOriginCheck(parts: OriginCheckParts): (req: IncomingMessag
     if (origin === undefined || readingMethods.has(req.method ?? '')) return undefined
     const from = parseHost(origin)
     // The scheme is not compared: TLS may end in front of the gateway.
-    const own = from !== undefined && from.hostname === host.hostname && from.port === host.port
-    return own || (from !== undefined && allowedHosts.has(from.hostname)) ? undefined : refuse('foreign_origin')
+    const isSameOrigin = from !== undefined && from.hostname === host.hostname && from.port === host.port
+    return isSameOrigin || (from !== undefined && allowedHosts.has(from.hostname))
+      ? undefined
+      : refuse('foreign_origin')
   }
 }
 

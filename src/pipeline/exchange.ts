@@ -127,8 +127,8 @@ export class Exchange {
   stalledSince: number | undefined = undefined
   /** Undefined until the exchange is first checked (watch.ts). */
   progress: TransferProgress | undefined = undefined
-  /** Agent of which it has one of the places for requests under way (admit.ts). */
-  placeOf: string | undefined = undefined
+  /** Agent whose slot (MaxInFlight) it holds; see admit.ts. */
+  slotOf: string | undefined = undefined
   /** Its index among the exchanges in flight (watch.ts). */
   slot = -1
   /** Number of starts (pipeline.ts). */
@@ -186,7 +186,7 @@ export interface Authenticated extends Exchange {
   claims: Claims
 }
 
-/** Its target is parsed, and it has one of the places for requests of its agent. */
+/** Its target is parsed, and it holds a slot of its agent. */
 export interface Admitted extends Authenticated {
   target: Target
 }

@@ -12,33 +12,33 @@ export interface OpenTunnel {
 }
 
 export class OpenTunnels {
-  readonly #places: Pick<SharedAmount, 'take' | 'give'>
-  readonly #most: number
+  readonly #counts: Pick<SharedAmount, 'take' | 'give'>
+  readonly #max: number
   readonly #onChange: (change: 1 | -1) => void
   readonly #byAgent = new Map<string, Set<OpenTunnel>>()
 
-  /** @param most tunnels of one agent, in all threads */
-  constructor(places: Pick<SharedAmount, 'take' | 'give'>, most: number, onChange: (change: 1 | -1) => void) {
-    this.#places = places
-    this.#most = most
+  /** @param max tunnels of one agent, in all threads */
+  constructor(counts: Pick<SharedAmount, 'take' | 'give'>, max: number, onChange: (change: 1 | -1) => void) {
+    this.#counts = counts
+    this.#max = max
     this.#onChange = onChange
   }
 
   /** False when the agent has as many as it may have. */
   open(tunnel: OpenTunnel): boolean {
     const { agentId, socket } = tunnel
-    if (!this.#places.take(agentId, 1, this.#most)) return false
-    const own = this.#byAgent.get(agentId) ?? new Set()
-    this.#byAgent.set(agentId, own.add(tunnel))
+    if (!this.#counts.take(agentId, 1, this.#max)) return false
+    const ofAgent = this.#byAgent.get(agentId) ?? new Set()
+    this.#byAgent.set(agentId, ofAgent.add(tunnel))
     this.#onChange(1)
-    socket.once('close', () => this.#closed(tunnel, own))
+    socket.once('close', () => this.#closed(tunnel, ofAgent))
     return true
   }
 
-  #closed(tunnel: OpenTunnel, own: Set<OpenTunnel>): void {
-    own.delete(tunnel)
-    if (own.size === 0) this.#byAgent.delete(tunnel.agentId)
-    this.#places.give(tunnel.agentId, 1)
+  #closed(tunnel: OpenTunnel, ofAgent: Set<OpenTunnel>): void {
+    ofAgent.delete(tunnel)
+    if (ofAgent.size === 0) this.#byAgent.delete(tunnel.agentId)
+    this.#counts.give(tunnel.agentId, 1)
     this.#onChange(-1)
   }
 

@@ -61,7 +61,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
   }
 
   await follower.refresh()
-  const seen = await look()
+  const stamp = await look()
   const missing: string[] = []
   const found = await files.read().catch(error => noFiles(error, missing))
   const lines = await book.load(gather([...prepared, ...found]))
@@ -82,7 +82,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
         else report.reloaded(changesBetween(before, inForce))
       },
     },
-    { seen, lines: missing },
+    { stamp, lines: missing },
   )
   const close = () => {
     unfollow()

@@ -21,7 +21,7 @@ export interface ReloadParts<T> {
 
 /** State of the files that were loaded last, and the report about it. */
 export interface LoadState {
-  readonly seen: string
+  readonly stamp: string
   readonly lines: readonly string[]
 }
 
@@ -44,8 +44,8 @@ export function createReloader<T>(parts: ReloadParts<T>, start: LoadState): Relo
   let timer: NodeJS.Timeout | undefined
 
   async function run(isAsked: boolean): Promise<boolean> {
-    const seen = await parts.look()
-    if (seen !== last.seen) last = (await loadStill(parts, seen)) ?? { seen: '', lines: [unrest] }
+    const stamp = await parts.look()
+    if (stamp !== last.stamp) last = (await loadStill(parts, stamp)) ?? { stamp: '', lines: [unrest] }
     else if (!isAsked) return true
     parts.report(last.lines)
     return last.lines.length === 0
@@ -77,36 +77,36 @@ const unrest = 'files in Policy:Directory keep changing; they are read when they
 /** Loads the files once they stop changing; undefined when they do not. */
 async function loadStill<T>(parts: ReloadParts<T>, first: string): Promise<LoadState | undefined> {
   for (let tries = 0; tries < maxTries; tries++) {
-    const seen = await untilStill(parts, tries === 0 ? first : await parts.look())
-    if (seen === undefined) return undefined
-    const attempt = await readStill(parts, seen)
+    const stamp = await untilStill(parts, tries === 0 ? first : await parts.look())
+    if (stamp === undefined) return undefined
+    const attempt = await readStill(parts, stamp)
     if (attempt !== undefined) return attempt
   }
   return undefined
 }
 
 /** Undefined when the files have changed while they were read. */
-async function readStill<T>({ look, read, load }: ReloadParts<T>, seen: string): Promise<LoadState | undefined> {
+async function readStill<T>({ look, read, load }: ReloadParts<T>, stamp: string): Promise<LoadState | undefined> {
   try {
     const files = await read()
-    return (await look()) === seen ? { seen, lines: await load(files) } : undefined
+    return (await look()) === stamp ? { stamp, lines: await load(files) } : undefined
   } catch (error) {
-    return { seen, lines: [asError(error).message] }
+    return { stamp, lines: [asError(error).message] }
   }
 }
 
 /** The state that four looks after `first` have shown, too; undefined when there is none. */
 async function untilStill<T>({ look, lookMs }: ReloadParts<T>, first: string): Promise<string | undefined> {
-  let seen = first
+  let stamp = first
   let same = 0
   let pause = sleep(lookMs, undefined, { ref: false })
   for (let looks = 0; looks < maxLooks; looks++) {
     await pause
     pause = sleep(lookMs, undefined, { ref: false })
     const now = await look()
-    same = now === seen ? same + 1 : 0
-    seen = now
-    if (same >= stillLooks) return seen
+    same = now === stamp ? same + 1 : 0
+    stamp = now
+    if (same >= stillLooks) return stamp
   }
   return undefined
 }

@@ -17,7 +17,7 @@ export interface Failure {
 
 type LinkAnswer = { readonly answer: number } & ({ readonly value: unknown } | { readonly failure: Failure })
 type LinkMessage =
-  | { readonly tell: string; readonly args: readonly unknown[] }
+  | { readonly notify: string; readonly args: readonly unknown[] }
   | { readonly ask: number; readonly method: string; readonly args: readonly unknown[]; readonly aborts: boolean }
   | { readonly abort: number }
   /** Answers that became known together go together: each message wakes the other thread. */
@@ -52,7 +52,7 @@ export interface Link<Theirs> {
   /** Methods of the other side, as an object of the same interface. */
   remote<K extends keyof Theirs & string>(methods: readonly K[]): Pick<Theirs, K>
   /** A call without a result; an error that it throws is lost. */
-  tell<K extends keyof Theirs & string>(
+  notify<K extends keyof Theirs & string>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
   ): void
@@ -86,7 +86,7 @@ export function openLink<Ours, Theirs>(
   const calls = createCalls(port, options)
   port.on('message', (message: LinkMessage) => {
     if ('ask' in message) void work.begin(message)
-    else if ('tell' in message) run(message.tell, message.args).catch(() => {})
+    else if ('notify' in message) run(message.notify, message.args).catch(() => {})
     else if ('abort' in message) work.abort(message.abort)
     else calls.settle(message)
   })
@@ -97,7 +97,7 @@ export function openLink<Ours, Theirs>(
   port.once('exit', end)
   return {
     call: calls.call,
-    tell: calls.tell,
+    notify: calls.notify,
     remote: names => {
       const methods = names.map(name => [name, (...args: unknown[]) => calls.call(name, args)])
       // Each method passes on its arguments, and returns a promise of what the method of its name does.
@@ -168,8 +168,8 @@ function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefI
         if (signal?.aborted === true) abort()
       })
     },
-    tell(method: string, args: readonly unknown[]): void {
-      if (!ended) port.postMessage({ tell: method, args } satisfies LinkMessage, [])
+    notify(method: string, args: readonly unknown[]): void {
+      if (!ended) port.postMessage({ notify: method, args } satisfies LinkMessage, [])
     },
     settle(answers: readonly LinkAnswer[]): void {
       for (const one of answers) {

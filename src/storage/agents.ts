@@ -77,8 +77,8 @@ export interface AgentTable {
     from?: readonly AgentStatus[],
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
   /** Undefined when there is no such agent. */
-  standing(id: string): Promise<AgentTrust | undefined>
-  /** Writes what became of the standing `read`, with an entry like that of `update`. `stale`: it is another one by now. */
+  trust(id: string): Promise<AgentTrust | undefined>
+  /** Replaces the trust `read`, with an entry like that of `update`. `stale`: the stored trust differs from `read`. */
   judge(
     id: string,
     read: AgentTrust,

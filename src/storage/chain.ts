@@ -68,7 +68,7 @@ export function toStorable(entry: AuditEntry): AuditEntry {
 /** The row of the record that follows `last` in the chain. */
 export function link(entry: AuditEntry, last: ChainLink | undefined): AuditRow {
   const { details, ...hashed } = toStorable(entry)
-  const place = { seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
-  const row = { ...hashed, ...place, details: canonicalJson(details) }
+  const link = { seq: (last?.seq ?? 0) + 1, previous: last?.hash ?? genesis }
+  const row = { ...hashed, ...link, details: canonicalJson(details) }
   return { ...row, hash: hashOfStored(row) }
 }

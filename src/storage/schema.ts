@@ -14,8 +14,8 @@ import type {
   HitlState,
   PolicyRecord,
   ReplayState,
-  SeenTools,
   TakenKey,
+  ToolDigests,
 } from './store.ts'
 
 export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret' | 'keys'> {
@@ -81,7 +81,7 @@ export interface AuditRow extends Omit<AuditRecord, 'details'> {
 }
 
 /** `digests` is JSON. */
-export interface SeenToolsRow extends Omit<SeenTools, 'digests'> {
+export interface ToolDigestsRow extends Omit<ToolDigests, 'digests'> {
   readonly digests: string
 }
 
@@ -130,7 +130,7 @@ export interface Schema {
   hitl_totals: HitlTotalsRow
   grants: GrantRecord
   granted_keys: TakenKey
-  seen_tools: SeenToolsRow
+  seen_tools: ToolDigestsRow
   console_codes: CodeRecord
   token_epoch: TokenEpochRow
   deliveries: DeliveryRow

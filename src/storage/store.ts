@@ -20,7 +20,7 @@ export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from '
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
-export type { SeenTools, ToolTable } from './tools.ts'
+export type { ToolDigests, ToolTable } from './tools.ts'
 
 /**
  * The storage contract. One asynchronous interface, an engine a folder, one contract suite that runs on each
@@ -152,7 +152,7 @@ export interface ReplayOutcome {
 }
 
 /** Ids of requests that `owner` is sending, by whether the lease of the attempt is held or over. */
-export interface OwnAttempts {
+export interface GatewayAttempts {
   /** UUID of the gateway. */
   readonly owner: string
   readonly held: readonly string[]
@@ -265,7 +265,7 @@ export interface HitlTable {
    * Marks replays as unknown, each with an audit entry: those of the owner in `own.over`, and up to `limit` whose lease ran
    * out at `now`, except those of the owner in `own.held`, who measures their leases with the steady clock. Returns their ids.
    */
-  lapse(now: number, own: OwnAttempts, limit: number): Promise<readonly string[]>
+  lapse(now: number, ofGateway: GatewayAttempts, limit: number): Promise<readonly string[]>
   /** Removes decided items older than `before`, up to `limit`. */
   prune(before: number, limit: number): Promise<number>
 }

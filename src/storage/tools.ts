@@ -1,8 +1,8 @@
 /** Tools of MCP servers in the storage contract. */
 import type { AuditEntry } from './audit.ts'
 
-/** Digests of the tools that one agent has seen on one server, by name. */
-export interface SeenTools {
+/** Digests of the tools that one server has listed to one agent, by name. */
+export interface ToolDigests {
   readonly agentId: string
   /** URL of the server, its query as a digest. */
   readonly server: string
@@ -19,13 +19,13 @@ export interface ToolLimits {
 }
 
 export interface ToolTable {
-  /** What was kept; undefined when the agent has seen none there. */
-  seen(agentId: string, server: string): Promise<Readonly<Record<string, string>> | undefined>
+  /** By name of the tool; undefined when nothing is stored for this agent and server. */
+  digests(agentId: string, server: string): Promise<Readonly<Record<string, string>> | undefined>
   /**
    * Keeps them in the place of those before. Of an agent with more than the limits, the servers that changed longest ago are
    * forgotten, but never this one.
    *
    * @param change for the trail, and told to people; undefined when no tool has changed, or one of many has
    */
-  keep(tools: SeenTools, limits: ToolLimits, change?: AuditEntry): Promise<void>
+  keep(tools: ToolDigests, limits: ToolLimits, change?: AuditEntry): Promise<void>
 }

@@ -17,7 +17,7 @@ export interface AgentReplica
   set(id: string, agent: AgentRecord | undefined): void
 }
 
-/** @param onTrust passes on what an active agent did: its standing is the main thread's to judge */
+/** @param onTrust passes on what an active agent did: the main thread judges its trust */
 export function createAgentReplica(
   agents: readonly AgentRecord[],
   clock: Clock,

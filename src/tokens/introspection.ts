@@ -57,7 +57,7 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
   const known = new LRUCache<string, CachedAnswer>({ max: maxKnown })
   const refused = new LRUCache<string, CachedAnswer>({ max: maxRefused })
   const underway = new Map<string, Promise<VerifiedToken>>()
-  const line = createFairQueue(limits)
+  const queue = createFairQueue(limits)
 
   async function ask(token: string): Promise<VerifiedToken> {
     const at = clock.steady()
@@ -88,7 +88,7 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
       })
     }
     underway.set(token, promise)
-    if (line.enter(owner, { waits: true, start })) return promise
+    if (queue.enter(owner, { waits: true, start })) return promise
     underway.delete(token)
     return Promise.resolve('unverified')
   }

@@ -114,8 +114,8 @@ const closing = { headers: ['Connection', 'close'] }
  * they know, and most know no other than Basic.
  */
 export function asProxy({ detail, cause, headers = [] }: Refusal): Refusal {
-  const own = headers.filter((_, at) => headers[at - 1] === 'WWW-Authenticate')
-  const challenges = [basic, own[0] ?? 'Bearer'].flatMap(challenge => ['Proxy-Authenticate', challenge])
+  const given = headers.filter((_, at) => headers[at - 1] === 'WWW-Authenticate')
+  const challenges = [basic, given[0] ?? 'Bearer'].flatMap(challenge => ['Proxy-Authenticate', challenge])
   return refuse('proxy_authentication_required', detail, { headers: [...challenges, ...closing.headers], cause })
 }
 

@@ -87,7 +87,7 @@ export function createEgress(settings: EgressSettings): Egress {
       return byPort.get(port)
     },
     setListeners(open) {
-      gateways.own = new Set(open)
+      gateways.ownPorts = new Set(open)
       verdicts = new WeakMap()
     },
     setPeers(urls) {

@@ -4,7 +4,7 @@ import { canonicalAddress, classifyAddress } from '../base/address.ts'
 /** Where this gateway and the others of the fleet listen: agents must not reach their APIs by way of the proxy. */
 export class Gateways {
   /** Ports of this gateway. */
-  own: ReadonlySet<number> = new Set()
+  ownPorts: ReadonlySet<number> = new Set()
   /** Addresses and ports of the others. */
   #peers: ReadonlySet<string> = new Set()
   /** Ports of those on this machine, which has more addresses than the one that they tell. */
@@ -12,21 +12,21 @@ export class Gateways {
 
   /** @param urls each with an IP address */
   setPeers(urls: readonly string[]): void {
-    const all = urls.flatMap(placeOf)
+    const all = urls.flatMap(endpointsIn)
     this.#peers = new Set(all.map(({ ip, port }) => `${ip} ${port}`))
     this.#neighbours = new Set(all.flatMap(({ ip, port }) => (isOwnAddress(ip) ? [port] : [])))
   }
 
   /** Which gateway listens there, for people; undefined when none does. */
   at(ip: string, port: number): string | undefined {
-    if (this.own.has(port) && isOwnAddress(ip)) return 'the gateway itself'
+    if (this.ownPorts.has(port) && isOwnAddress(ip)) return 'the gateway itself'
     const isPeer = this.#peers.has(`${ip} ${port}`) || (this.#neighbours.has(port) && isOwnAddress(ip))
     return isPeer ? 'another gateway' : undefined
   }
 }
 
 /** What a gateway of another version tells in another way is left out. */
-function placeOf(text: string): { readonly ip: string; readonly port: number }[] {
+function endpointsIn(text: string): { readonly ip: string; readonly port: number }[] {
   const url = URL.parse(text)
   const ip = url === null ? undefined : canonicalAddress(url.hostname.replace(/^\[|\]$/g, ''))
   return url === null || ip === undefined ? [] : [{ ip, port: Number(url.port || defaultPorts[url.protocol]) }]

@@ -58,7 +58,7 @@ export function createResolver(options: ResolverOptions): Resolver {
   // The names in use stay, however many others are looked up.
   const answers = new LRUCache<string, Resolution>({ max: maxNames })
   const underway = new Map<string, NameLookup>()
-  const line = createFairQueue({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
+  const queue = createFairQueue({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
 
   const keep = (name: string, addresses: readonly string[]): Resolution => {
     const resolution = { addresses, validUntil: clock.steady() + validMs }
@@ -76,7 +76,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       underway.set(name, asked)
       void asked.answer.then(() => underway.delete(name))
     }
-    if (!line.enter(owner, asked) && known === undefined) asked.refuse()
+    if (!queue.enter(owner, asked) && known === undefined) asked.refuse()
     return asked.answer
   }
 

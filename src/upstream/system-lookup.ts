@@ -82,7 +82,7 @@ const blockingWaiting = 64
 
 /** getaddrinfo, in a line of its own: a look-up cannot be stopped once it runs. */
 function createBlockingLookup(): Lookup {
-  const line = createFairQueue({ atOnce: blockingAtOnce, atOnceEach: blockingAtOnce, waitingEach: blockingWaiting })
+  const queue = createFairQueue({ atOnce: blockingAtOnce, atOnceEach: blockingAtOnce, waitingEach: blockingWaiting })
   return (name, signal) =>
     new Promise((resolve, reject) => {
       const work = {
@@ -97,7 +97,7 @@ function createBlockingLookup(): Lookup {
           })
         },
       }
-      if (!line.enter('', work)) reject(new Error('too many names wait for the system'))
+      if (!queue.enter('', work)) reject(new Error('too many names wait for the system'))
       signal.addEventListener('abort', () => reject(signal.reason))
     })
 }

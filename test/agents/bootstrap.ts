@@ -19,7 +19,7 @@ async function openData(t: Test) {
 
 /** Bars the last admin as lost trust does: no operation of the API may. */
 async function bar({ store }: Pick<BootstrapOptions, 'store'>, agentId: string): Promise<void> {
-  const read = await store.agents.standing(agentId)
+  const read = await store.agents.trust(agentId)
   const entry = { at: 0, ...by, action: 'agent.quarantine', subject: agentId, details: {} }
   await store.agents.judge(agentId, read!, { ...read!, status: 'Quarantined' }, entry)
 }

@@ -3,11 +3,11 @@
 import t from 'tap'
 import { createToolNotes, type ListedTool, type ToolChange } from '../../src/agents/tools.ts'
 import { createRepeats } from '../../src/audit/repeats.ts'
-import type { AuditEntry, SeenTools, Store } from '../../src/storage/store.ts'
+import type { AuditEntry, Store, ToolDigests } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 function open() {
-  const kept = new Map<string, SeenTools>()
+  const kept = new Map<string, ToolDigests>()
   const entries: AuditEntry[] = []
   const changes: ToolChange[] = []
   let told = 0
@@ -15,7 +15,7 @@ function open() {
   let writes = 0
   const store: Pick<Store, 'tools'> = {
     tools: {
-      seen: async (agentId, server) => kept.get(`${agentId} ${server}`)?.digests,
+      digests: async (agentId, server) => kept.get(`${agentId} ${server}`)?.digests,
       async keep(tools, _limits, entry) {
         writes += 1
         kept.set(`${tools.agentId} ${tools.server}`, tools)
@@ -144,7 +144,7 @@ t.test('a list that could not be kept is compared again', async t => {
   let fails = true
   const store: Pick<Store, 'tools'> = {
     tools: {
-      seen: async () => ({ add: '1' }),
+      digests: async () => ({ add: '1' }),
       keep: async () => {
         if (fails) throw new Error('disk full')
       },

@@ -42,7 +42,7 @@ t.test('no judgement of one gateway is lost to another', async t => {
   await Promise.all([a.flush(), b.flush()])
   let wanted = 0.5
   for (let n = 0; n < 6; n++) wanted += 0.04 * (1 - wanted)
-  const standing = await store.agents.standing(id)
+  const standing = await store.agents.trust(id)
   t.ok(Math.abs((standing?.trustValue ?? 0) - wanted) < 1e-9, `${standing?.trustValue} is ${wanted}`)
 })
 
@@ -52,7 +52,7 @@ t.test('two gateways together give the gain of one day', async t => {
     for (let n = 0; n < 100; n++) registry.recordTrust(id, 'success', null)
     await registry.flush()
   }
-  const standing = await store.agents.standing(id)
+  const standing = await store.agents.trust(id)
   t.ok(Math.abs((standing?.trustValue ?? 0) - 0.55) < 1e-9, `${standing?.trustValue}`)
 })
 

@@ -13,7 +13,7 @@ function untilQuarantine(cause: TrustCause, gap: number, most: number) {
   for (let count = 1; count <= most; count++) {
     const judgement = judge(standing, cause, count * gap, rules)
     if (judgement.quarantine !== undefined) return { count, by: judgement.quarantine }
-    standing = judgement.standing
+    standing = judgement.trust
   }
   return undefined
 }
@@ -44,7 +44,7 @@ t.test('each cause has its weight, and gains shrink towards 1', async t => {
 
 t.test('successes give no more than 0.05 a day', async t => {
   let standing = fresh
-  for (let i = 0; i < 1_000; i++) standing = judge(standing, 'success', i, rules).standing
+  for (let i = 0; i < 1_000; i++) standing = judge(standing, 'success', i, rules).trust
   t.equal(Math.round(standing.value * 1e4) / 1e4, 0.55)
   t.equal(isGainSpent(standing, 1_000), true)
   t.equal(isGainSpent(standing, day), false)
@@ -54,7 +54,7 @@ t.test('successes give no more than 0.05 a day', async t => {
 t.test('14 good days lead to about 0.86', async t => {
   let standing: TrustState = fresh
   for (let d = 0; d < 14; d++) {
-    for (let i = 0; i < 100; i++) standing = judge(standing, 'success', d * day + i * 60_000, rules).standing
+    for (let i = 0; i < 100; i++) standing = judge(standing, 'success', d * day + i * 60_000, rules).trust
   }
   t.ok(Math.abs(standing.value - 0.86) < 0.03, `${standing.value}`)
 })
@@ -69,12 +69,12 @@ t.test('low trust by one kind of fault now and then does not quarantine', async 
 t.test('low trust quarantines with ten losses in the window, or with two kinds within a day', async t => {
   t.strictSame(untilQuarantine('secretDetected', 1_000, 20), { count: 10, by: 'trust' })
   let standing = fresh
-  for (let i = 0; i < 7; i++) standing = judge(standing, 'humanDenial', i * rules.windowMs, rules).standing
+  for (let i = 0; i < 7; i++) standing = judge(standing, 'humanDenial', i * rules.windowMs, rules).trust
   t.ok(standing.value < rules.below)
   t.equal(judge(standing, 'policyDenial', hour, rules).quarantine, 'trust')
   t.equal(judge(standing, 'badCredential', hour, rules).quarantine, undefined, 'which anyone can send')
   const later = startTrust({ value: 0.1, at: 0 })
-  const first = judge(later, 'humanDenial', 0, rules).standing
+  const first = judge(later, 'humanDenial', 0, rules).trust
   t.equal(judge(first, 'policyDenial', 2 * day, rules).quarantine, undefined, 'the other kind is too long ago')
 })
 
@@ -90,7 +90,7 @@ t.test('both rules can be switched off', async t => {
   for (let i = 0; i < 100; i++) {
     const judgement = judge(standing, 'humanDenial', i, off)
     t.equal(judgement.quarantine, undefined)
-    standing = judgement.standing
+    standing = judgement.trust
   }
   t.equal(standing.value, 0)
   t.strictSame(standing.denials, [])
@@ -99,7 +99,7 @@ t.test('both rules can be switched off', async t => {
 t.test('wrong secrets, which anyone can send, neither quarantine an agent nor push it below probation', async t => {
   t.equal(untilQuarantine('badCredential', 1_000, 200), undefined)
   let standing = fresh
-  for (let i = 0; i < 200; i++) standing = judge(standing, 'badCredential', 0, rules).standing
+  for (let i = 0; i < 200; i++) standing = judge(standing, 'badCredential', 0, rules).trust
   t.equal(standing.value, 0.35)
   const low = judge(startTrust({ value: 0.25, at: 0 }), 'badCredential', 0, rules)
   t.equal(low.delta, 0)
@@ -116,7 +116,7 @@ t.test('whatever happens, trust stays in [0, 1] and no more denials are remember
       let now = 0
       for (const [cause, gap] of events) {
         now += gap
-        standing = judge(standing, cause, now, rules).standing
+        standing = judge(standing, cause, now, rules).trust
         if (standing.value < 0 || standing.value > 1 || standing.denials.length > 10 || standing.losses.length > 10) {
           return false
         }

@@ -17,7 +17,7 @@ function start(t: Test, maxConnections: number) {
     routeOf: (url, host) => readRequestTarget(url, host, undefined),
     takesWebSockets: false,
     onProxy: async () => {},
-    onOwn: async ({ res, path }) => void res.end(path),
+    onManagement: async ({ res, path }) => void res.end(path),
     report: () => {},
     counts: { connection: () => {}, refused: () => {} },
   })

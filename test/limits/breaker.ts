@@ -81,10 +81,10 @@ t.test('half-open lets exactly one probe out; its success closes the circuit', a
   const breaker = create()
   open(breaker, 0)
   const probe = permit(breaker, 'k', 30_000)
-  t.ok(probe.ownProbe > 0)
+  t.ok(probe.agentProbe > 0)
   t.equal(breaker.acquire('k', 'a', 30_000), 1_000, 'a second one waits')
   breaker.release(probe, 'success', 30_100)
-  t.equal(permit(breaker, 'k', 30_100).ownProbe, 0)
+  t.equal(permit(breaker, 'k', 30_100).agentProbe, 0)
   breaker.sweep(90_000)
   t.equal(breaker.size(), 0)
 })
@@ -100,7 +100,7 @@ t.test('a probe that says nothing makes room for another', async t => {
   const breaker = create()
   open(breaker, 0)
   breaker.release(permit(breaker, 'k', 30_000), 'neutral', 30_100)
-  t.ok(permit(breaker, 'k', 30_100).ownProbe > 0)
+  t.ok(permit(breaker, 'k', 30_100).agentProbe > 0)
 })
 
 t.test('neutral outcomes never open it', async t => {
@@ -112,9 +112,9 @@ t.test('neutral outcomes never open it', async t => {
 t.test('when a probe is lost, another goes after as long again', async t => {
   const breaker = create()
   open(breaker, 0)
-  t.ok(permit(breaker, 'k', 30_000).ownProbe > 0)
+  t.ok(permit(breaker, 'k', 30_000).agentProbe > 0)
   t.equal(breaker.acquire('k', 'a', 59_999), 1_000)
-  t.ok(permit(breaker, 'k', 60_000).ownProbe > 0)
+  t.ok(permit(breaker, 'k', 60_000).agentProbe > 0)
 })
 
 t.test('failures of requests that were under way neither add to an open circuit nor close it', async t => {
@@ -122,7 +122,7 @@ t.test('failures of requests that were under way neither add to an open circuit 
   const late = permit(breaker, 'k', 0)
   open(breaker, 0)
   breaker.release(late, 'failure', 29_999)
-  t.ok(permit(breaker, 'k', 30_000).ownProbe > 0)
+  t.ok(permit(breaker, 'k', 30_000).agentProbe > 0)
 })
 
 t.test('a key whose failures are long ago is forgotten', async t => {
@@ -197,6 +197,6 @@ for (const outcome of ['failure', 'unreachable', 'neutral', 'success'] as const)
     t.equal(breaker.acquire('k', 'a', 60_001), 1_000, 'the next probe is still out')
     breaker.release(next, 'success', 60_002)
     breaker.release(slow, outcome, 60_003)
-    t.equal(permit(breaker, 'k', 60_003).ownProbe, 0, 'the circuit stays closed')
+    t.equal(permit(breaker, 'k', 60_003).agentProbe, 0, 'the circuit stays closed')
   })
 }

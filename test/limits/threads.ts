@@ -35,7 +35,7 @@ t.test('a limit holds over threads to the last request, and one probe goes out',
     new SharedTable(circuits, breakerShape(3), 0),
   )
   for (let i = 0; i < 3; i++)
-    breaker.release({ origin: 'origin', agentId: 'a', probe: 0, ownProbe: 0 }, 'failure', { steady: () => 1_000 })
+    breaker.release({ origin: 'origin', agentId: 'a', probe: 0, agentProbe: 0 }, 'failure', { steady: () => 1_000 })
   await Promise.all(takers.map(taker => once(taker, 'message')))
   Atomics.store(start, 0, 1)
   const done = takers.map(taker => once(taker, 'message'))

@@ -250,7 +250,7 @@ function reloaderOver(states: string[]) {
       },
       report: lines => void reported.push(lines),
     },
-    { seen: 'start', lines: [] },
+    { stamp: 'start', lines: [] },
   )
   return { ...reloader, loaded, reported }
 }

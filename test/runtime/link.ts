@@ -61,7 +61,7 @@ t.test('a failure says what it was; one of the store stays one', async t => {
 
 t.test('what is only told and fails is lost, and nothing else with it', async t => {
   const { ours } = openPair(t)
-  ours.tell('fail', ['told'])
+  ours.notify('fail', ['told'])
   t.equal(await ours.call('add', [1, 1]), 2)
 })
 

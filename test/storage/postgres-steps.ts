@@ -100,10 +100,10 @@ t.test('what a running gateway asks for goes on beside columns that a step adds 
     t.match(await store.grants.active(2, 'a1'), [{ id }])
     t.ok(await store.grants.remove(id, entry('g')))
     await store.agents.insert(agent(id), 'h', entry('a'))
-    t.match(await store.agents.standing(id), { status: 'Active' })
+    t.match(await store.agents.trust(id), { status: 'Active' })
     const limits = { maxServers: 9, maxBytes: 9_000 }
     await store.tools.keep({ agentId: id, server: 's', digests: {}, at: 1 }, limits)
-    t.match(await store.tools.seen(id, 's'), {})
+    t.match(await store.tools.digests(id, 's'), {})
     t.ok((await store.audit.after(1, 100)).length > 3)
     t.ok((await store.audit.list({ page: 1, pageSize: 9 }, { action: 'g' })).totalCount > 1)
   }

@@ -60,8 +60,8 @@ function decisionMembers({ decision, decisionNs }: Exchange, values: boolean): s
       : text('reason', decision.reason) + (values ? list('matched', decision.matched.map(matchedText)) : '')
   const score = risk === null ? '' : number('risk', risk.score) + (risk.atLeast === true ? ',"riskAtLeast":true' : '')
   const would = shadow.length === 0 ? '' : list('shadow', shadow.map(shadowText))
-  const own = text('rule', rule) + number('evaluated', evaluated)
-  return head + own + withheld + score + would + number('durationNs', decisionNs)
+  const evaluation = text('rule', rule) + number('evaluated', evaluated)
+  return head + evaluation + withheld + score + would + number('durationNs', decisionNs)
 }
 
 // Members of the line as JSON text: JSON.stringify of all of them takes twice as long.

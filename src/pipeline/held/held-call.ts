@@ -60,8 +60,8 @@ export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms 
   // The agent cannot be given the outcome after its token has expired.
   const left = Math.floor(claims.exp - clock.now() / 1_000)
   const seconds = Math.max(0, Math.min(wanted, left))
-  const isTold = isModelCall || isUnaware || terms?.whenUndecided === 'refused'
-  const refused = rpc !== undefined || (stated === undefined && isTold)
+  const refusesUnasked = isModelCall || isUnaware || terms?.whenUndecided === 'refused'
+  const refused = rpc !== undefined || (stated === undefined && refusesUnasked)
   return {
     seconds,
     // Unaware clients give up after their own time, and repeat the request.
@@ -123,10 +123,10 @@ class Wait {
 async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   const { suspended, terms, cancelKey } = held
   const { res, socket, rpc, requestId } = exchange
-  const own = new Wait()
-  res.once('close', () => own.leave())
+  const callWait = new Wait()
+  res.once('close', () => callWait.leave())
   // A call that is over already ends like one whose client leaves during the wait.
-  if (exchange.isOver) own.leave()
+  if (exchange.isOver) callWait.leave()
   else if (rpc !== undefined && !rpc.call.opensSession) rpc.wait(suspended.id)
   waitingForReview.add(socket)
   socket.setKeepAlive(true, probeAfterMs)
@@ -138,9 +138,9 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
     comesAgain: terms.comesAgain,
     cancelKey,
   }
-  exchange.wait = own
-  const wait = parts.queue.waitAsCall(suspended.id, call, own.left)
-  const view = await Promise.race([wait, own.ended]).finally(() => {
+  exchange.wait = callWait
+  const wait = parts.queue.waitAsCall(suspended.id, call, callWait.left)
+  const view = await Promise.race([wait, callWait.ended]).finally(() => {
     exchange.wait = undefined
     waitingForReview.delete(socket)
   })
@@ -208,10 +208,10 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   if (exchange.isOver) return undefined
   exchange.upstreamStatus = answer.status
   if (rpc?.isStream === true) return rpc.deliver(answer, hitlId)
-  const own = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
+  const callWait = ['Gateway-Hitl-Id', hitlId, requestIdField, requestId]
   res.sendDate = false
   const fields = answerFields(answer.rawHeaders, exchange)
-  res.writeHead(answerStatus(answer.status, exchange, fields), [...fields, ...own])
+  res.writeHead(answerStatus(answer.status, exchange, fields), [...fields, ...callWait])
   res.end(answer.body)
   return undefined
 }

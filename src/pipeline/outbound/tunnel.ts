@@ -50,8 +50,8 @@ export class Tunnel {
   open({ fields: received }: ResponseHead): void {
     if (!this.#mayPass()) return
     const { requestId } = this.#exchange
-    const own = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
-    const fields = [...answerFields(received, this.#exchange), ...own]
+    const ours = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
+    const fields = [...answerFields(received, this.#exchange), ...ours]
     let head = 'HTTP/1.1 101 Switching Protocols\r\n'
     for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
     this.#client.write(`${head}\r\n`, 'latin1')

@@ -8,7 +8,7 @@ import { isStillAdmitted } from '../rights.ts'
 /** Parses the target, and counts the request against the limits of its agent: once, even when it starts again. */
 export function admit(exchange: Authenticated, parts: Parts): StepResult {
   if (exchange.target !== undefined) return undefined
-  // Nothing gives back the place of a request whose client left while its token was verified.
+  // Nothing gives back the slot of a request whose client left while its token was verified.
   if (exchange.isOver) return refuse('invalid_request')
   const target = parseTarget(exchange.rawTarget)
   if (typeof target === 'string') return refuse('invalid_target', target)
@@ -22,7 +22,7 @@ export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | un
 }
 
 /**
- * Takes one request from the agent's bucket, and one of its places for requests under way. Every authenticated request
+ * Takes one request from the agent's bucket, and one of the agent's slots (MaxInFlight). Every authenticated request
  * counts against the rate, also one that is refused later. Waits only when the fleet must be asked for tokens first.
  */
 function limit(exchange: Authenticated, parts: Parts): StepResult {
@@ -50,15 +50,15 @@ function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
     parts.bounds.reached('agent_requests', agent.id, requestId)
     return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })
   }
-  exchange.placeOf = agent.id
+  exchange.slotOf = agent.id
   return undefined
 }
 
-/** Gives back the agent's place at the end of an exchange. */
+/** Gives back the agent's slot at the end of an exchange. */
 export function settleSlot(exchange: Exchange, parts: Parts): void {
-  if (exchange.placeOf === undefined) return
-  parts.requests.give(exchange.placeOf, 1)
-  exchange.placeOf = undefined
+  if (exchange.slotOf === undefined) return
+  parts.requests.give(exchange.slotOf, 1)
+  exchange.slotOf = undefined
 }
 
 /** @param wait milliseconds until the next request may pass */

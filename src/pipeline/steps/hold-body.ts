@@ -83,12 +83,12 @@ class GrowingBody {
     // Short bodies come in one chunk, which is not copied.
     if (size === 0 && chunk.length >= this.#announced && this.#announced > 0) this.#buffer = chunk
     else {
-      chunk.copy(this.#roomFor(this.size, size), size)
+      chunk.copy(this.#spaceFor(this.size, size), size)
       freeBytes(chunk)
     }
   }
 
-  #roomFor(bytes: number, used: number): Buffer {
+  #spaceFor(bytes: number, used: number): Buffer {
     const before = this.#buffer
     if (before !== undefined && before.length >= bytes) return before
     const expected = this.#announced > 0 ? this.#announced : 2 * bytes

@@ -23,8 +23,8 @@ export function answerLastHop(exchange: Exchange): 'answered' | undefined {
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
   const { interests } = exchange
-  const own = requestFields(exchange, parts)
-  const fields = interests !== undefined && wantPlainBytes(interests) ? withoutCoding(own) : own
+  const base = requestFields(exchange, parts)
+  const fields = interests !== undefined && wantPlainBytes(interests) ? withoutCoding(base) : base
   return {
     agentId: exchange.agent.id,
     method: exchange.method,

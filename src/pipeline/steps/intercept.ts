@@ -14,7 +14,7 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
   if (!interception.permits(tunnel.host)) return notPermitted
   const close = (): void => (tunnel.connection ?? socket).destroySoon()
   if (!parts.tunnels.open({ agentId: agent.id, keyId: keyIdOf(claims), socket, close })) {
-    return refusePlaces(exchange, parts)
+    return refuseTunnel(exchange, parts)
   }
   res.detachSocket(socket)
   interception.open(socket, tunnel)
@@ -23,7 +23,7 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
 
 const notPermitted = refuse('egress_denied', undefined, { cause: 'the CA may not issue certificates for this host' })
 
-function refusePlaces({ agent, requestId }: Admitted, { bounds }: Parts): Refusal {
+function refuseTunnel({ agent, requestId }: Admitted, { bounds }: Parts): Refusal {
   bounds.reached('tunnels', agent.id, requestId)
   return refuse('too_many_tunnels', undefined, { headers: ['Retry-After', '1'] })
 }

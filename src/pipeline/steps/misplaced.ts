@@ -41,8 +41,8 @@ const none: readonly string[] = []
 /** Clients of the forward proxy have no business with the field of `/proxy/`: its value must not leave, whatever it is. */
 function hasOwnField({ fields }: Exchange, { config }: Parts): boolean {
   const { UseCustomHeader, CustomHeaderName } = config.Security.AgentAuth
-  const own = fieldName(CustomHeaderName).folded
-  return UseCustomHeader && fields.names.some(({ folded }) => folded === own)
+  const custom = fieldName(CustomHeaderName).folded
+  return UseCustomHeader && fields.names.some(({ folded }) => folded === custom)
 }
 
 /** Tokens in a text that may be the gateway's. */

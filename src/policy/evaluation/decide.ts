@@ -100,7 +100,7 @@ export function decideInFull(rulebook: Rulebook, request: RequestHead, body: Req
 interface Evaluation {
   readonly rulebook: Rulebook
   readonly facts: Facts
-  readonly own: RuleWalk
+  readonly ofAgent: RuleWalk
   readonly global: RuleWalk | undefined
 }
 
@@ -113,12 +113,12 @@ export class PendingDecision implements NeedBody {
   }
 
   get pending(): readonly string[] {
-    const { own, global } = this.evaluation
-    return [...(global?.pending ?? []), ...own.pending].map(rule => rule.rule.name)
+    const { ofAgent, global } = this.evaluation
+    return [...(global?.pending ?? []), ...ofAgent.pending].map(rule => rule.rule.name)
   }
 
   get otherwise(): string | null {
-    return this.evaluation.own.last?.rule.name ?? null
+    return this.evaluation.ofAgent.last?.rule.name ?? null
   }
 }
 
@@ -134,12 +134,12 @@ export function withBody(evaluation: Evaluation, body: RequestBody): Evaluation 
 
 function evaluatePolicies(rulebook: Rulebook, request: RequestHead): Evaluation {
   const facts = new Facts(request, new RiskAssessment(rulebook.risk))
-  const own = walkOwn(rulebook, facts)
+  const ofAgent = walkOfAgent(rulebook, facts)
   const global = rulebook.global === undefined ? undefined : walk(rulebook.global, facts)
-  return { rulebook, facts, own, global }
+  return { rulebook, facts, ofAgent, global }
 }
 
-function walkOwn(rulebook: Rulebook, facts: Facts): RuleWalk {
+function walkOfAgent(rulebook: Rulebook, facts: Facts): RuleWalk {
   if (rulebook.policy !== undefined) return walk(rulebook.policy, facts)
   if (rulebook.policyName === null) return walkWithoutPolicy(rulebook.unassignedEffect, 'unassigned')
   return walkWithoutPolicy('Deny', 'policy-missing')
@@ -148,10 +148,10 @@ function walkOwn(rulebook: Rulebook, facts: Facts): RuleWalk {
 /** The outcome from the head of a request, or that the body is needed. */
 export function evaluateHead(rulebook: Rulebook, request: RequestHead): DecisionOutcome | PendingDecision {
   const evaluation = evaluatePolicies(rulebook, request)
-  const { own, global, facts } = evaluation
+  const { ofAgent, global, facts } = evaluation
   const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'head')
   if (differing !== undefined) return differing
-  const outcomes = global === undefined ? own.outcomes : combine(global.outcomes, own.outcomes)
+  const outcomes = global === undefined ? ofAgent.outcomes : combine(global.outcomes, ofAgent.outcomes)
   const effect = only(outcomes)
   if (effect === undefined) return new PendingDecision(evaluation)
   // The claims in the head of an MCP request can only lead to a refusal, until the body agrees with them.
@@ -164,11 +164,11 @@ export function evaluateHead(rulebook: Rulebook, request: RequestHead): Decision
 
 /** The outcome of a request with its body; only the rules that waited are evaluated. */
 export function evaluateBody(evaluation: Evaluation): DecisionOutcome {
-  const { rulebook, facts, own, global } = evaluation
+  const { rulebook, facts, ofAgent, global } = evaluation
   const differing = facts.mcp === undefined ? undefined : differingHeads(evaluation, 'body')
   if (differing !== undefined) return differing
-  const whole: Evaluation = { rulebook, facts, own: own.withBody(facts), global: global?.withBody(facts) }
-  const effect = whole.global === undefined ? whole.own.effect : stricter(whole.global.effect, whole.own.effect)
+  const whole: Evaluation = { rulebook, facts, ofAgent: ofAgent.withBody(facts), global: global?.withBody(facts) }
+  const effect = whole.global === undefined ? whole.ofAgent.effect : stricter(whole.global.effect, whole.ofAgent.effect)
   const outcome = outcomeOf(whole, effect, 'body')
   if (outcome === undefined) throw new Error('cannot happen: undecided with the body known')
   return outcome
@@ -176,25 +176,25 @@ export function evaluateBody(evaluation: Evaluation): DecisionOutcome {
 
 /** The refusal of a request whose MCP fields in the head are malformed, or not those of its body. */
 function differingHeads(
-  { rulebook, facts, own, global }: Evaluation,
+  { rulebook, facts, ofAgent, global }: Evaluation,
   phase: 'head' | 'body',
 ): DecisionOutcome | undefined {
   const { mcp, body } = facts
   if (mcp === undefined || (body === undefined && mcp.malformed === undefined)) return undefined
   const differs = mcpMismatch(mcp, body?.kind === 'json' ? body.value : undefined)
   if (differs === undefined) return undefined
-  const evaluated = own.evaluated + (global?.evaluated ?? 0)
-  return { effect: 'Deny', source: 'mcp-mismatch', phase, rulebook, facts, walk: own, own, evaluated, differs }
+  const evaluated = ofAgent.evaluated + (global?.evaluated ?? 0)
+  return { effect: 'Deny', source: 'mcp-mismatch', phase, rulebook, facts, walk: ofAgent, ofAgent, evaluated, differs }
 }
 
 const highestScore = 1
 
 /** Undefined when the body may still bring the risk above the threshold. */
 function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body'): DecisionOutcome | undefined {
-  const { rulebook, facts, own, global } = evaluation
-  const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, own, effect)
-  const walk = byGlobal ? global : own
-  const evaluated = own.evaluated + (global?.evaluated ?? 0)
+  const { rulebook, facts, ofAgent, global } = evaluation
+  const byGlobal = global !== undefined && effect !== 'Allow' && isDecider(global, ofAgent, effect)
+  const walk = byGlobal ? global : ofAgent
+  const evaluated = ofAgent.evaluated + (global?.evaluated ?? 0)
   const found: DecisionOutcome = {
     effect,
     source: sourceOf(walk, byGlobal),
@@ -202,11 +202,11 @@ function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body
     rulebook,
     facts,
     walk,
-    own,
+    ofAgent,
     evaluated,
   }
   const { threshold } = rulebook.risk
-  if (effect === 'Allow' && !own.riskExempt && threshold < highestScore) {
+  if (effect === 'Allow' && !ofAgent.riskExempt && threshold < highestScore) {
     const { low, high } = facts.risk.against(threshold, facts)
     if (low > threshold) return { ...found, effect: 'Hitl', source: 'risk' }
     if (high > threshold) return undefined
@@ -215,9 +215,9 @@ function outcomeOf(evaluation: Evaluation, effect: Effect, phase: 'head' | 'body
 }
 
 /** Whether the guardrail made the effect. If only the agent's own policy has decided, that one explains more. */
-function isDecider(global: RuleWalk, own: RuleWalk, effect: Effect): boolean {
+function isDecider(global: RuleWalk, ofAgent: RuleWalk, effect: Effect): boolean {
   if ((global.outcomes & effectBits[effect]) === 0) return false
-  return global.isDecided || !(own.isDecided && own.effect === effect)
+  return global.isDecided || !(ofAgent.isDecided && ofAgent.effect === effect)
 }
 
 function sourceOf(decider: RuleWalk, byGlobal: boolean): DecisionSource {

@@ -14,7 +14,7 @@ export function isMcpEndpoint(rulebook: Rulebook, post: RequestHead): boolean {
   // With a second reading of the path the rule may name another URL than the one that the server serves.
   if (post.readings !== undefined) return false
   const found = evaluateHead(rulebook, post)
-  return found instanceof PendingDecision && found.evaluation.own.pending.some(({ rule }) => namesEndpoint(rule))
+  return found instanceof PendingDecision && found.evaluation.ofAgent.pending.some(({ rule }) => namesEndpoint(rule))
 }
 
 /** Whether a rule lets messages of MCP pass, and has one list of URLs for them, without patterns. */

@@ -106,14 +106,14 @@ export function ruleReason(
 ): string {
   const name = `rule ${JSON.stringify(rule.name)}`
   if (unread.length > 0) {
-    const own = rule.reason === '' ? '' : ` (${rule.reason})`
-    return `${name}${own} applied because ${unreadableText(unread)}`
+    const given = rule.reason === '' ? '' : ` (${rule.reason})`
+    return `${name}${given} applied because ${unreadableText(unread)}`
   }
   const listed = matched.slice(0, shownConditions).map(({ condition }) => condition)
   if (matched.length > shownConditions) listed.push(`${matched.length - shownConditions} more`)
-  const own = rule.reason === '' ? [] : [rule.reason]
+  const given = rule.reason === '' ? [] : [rule.reason]
   const why = listed.length === 0 ? ['every request'] : [listed.join(', ')]
-  return `${name}: ${[...own, ...why].join(': ')}`
+  return `${name}: ${[...given, ...why].join(': ')}`
 }
 
 function unreadableText(fields: readonly UnreadableField[]): string {

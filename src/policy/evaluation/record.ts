@@ -21,7 +21,7 @@ export interface DecisionOutcome {
   /** The walk that decided: of the guardrail or of the agent's policy. */
   readonly walk: RuleWalk
   /** The walk of the agent's policy. */
-  readonly own: RuleWalk
+  readonly ofAgent: RuleWalk
   /** Rules evaluated in all. */
   readonly evaluated: number
   /** How the head of an MCP request differs from its body. */
@@ -62,7 +62,7 @@ function allowed(outcome: DecisionOutcome): Allowed {
   }
 }
 
-/** A body that was read is searched for secrets, which the standing of the agent depends on. */
+/** A body that was read is searched for secrets, on which the trust of the agent depends. */
 function riskOfAllowed(outcome: DecisionOutcome): Allowed['risk'] {
   const { phase, facts, rulebook } = outcome
   if (phase === 'body') return { ...scoreOf(outcome), signals: facts.risk.signals(facts) }
@@ -105,11 +105,11 @@ function recordDecision<E extends Effect>(outcome: DecisionOutcome, effect: E): 
 /** The terms of the rule that holds the request; a guardrail cannot lower the approvals that the agent's policy asks for. */
 function termsOf(outcome: DecisionOutcome, held: CompiledRule | undefined): ReviewTerms {
   const { approvals, waitSeconds, whenUndecided } = held?.rule ?? usualTerms
-  return { approvals: Math.max(approvals, approvalsOfOwn(outcome)), waitSeconds, whenUndecided }
+  return { approvals: Math.max(approvals, approvalsOfAgent(outcome)), waitSeconds, whenUndecided }
 }
 
-function approvalsOfOwn({ effect, own }: DecisionOutcome): number {
-  return effect === 'Hitl' && own.last !== undefined ? own.last.rule.approvals : usualTerms.approvals
+function approvalsOfAgent({ effect, ofAgent }: DecisionOutcome): number {
+  return effect === 'Hitl' && ofAgent.last !== undefined ? ofAgent.last.rule.approvals : usualTerms.approvals
 }
 
 function policyName({ walk, rulebook }: DecisionOutcome): string | null {
@@ -136,10 +136,10 @@ function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]
 
 /** Where the number of approvals comes from, when another rule than the one that decides asks for it. */
 function approvalsReason(outcome: DecisionOutcome, held: CompiledRule | undefined): string {
-  const { own } = outcome
-  const count = approvalsOfOwn(outcome)
-  if (own.last === held || count <= (held?.rule ?? usualTerms).approvals) return ''
-  return `; rule ${JSON.stringify(own.last?.rule.name)} of policy ${JSON.stringify(own.policy?.name)} needs ${count} approvals`
+  const { ofAgent } = outcome
+  const count = approvalsOfAgent(outcome)
+  if (ofAgent.last === held || count <= (held?.rule ?? usualTerms).approvals) return ''
+  return `; rule ${JSON.stringify(ofAgent.last?.rule.name)} of policy ${JSON.stringify(ofAgent.policy?.name)} needs ${count} approvals`
 }
 
 function regardlessReason(effect: Effect, { pending, last }: RuleWalk): string {
@@ -181,11 +181,11 @@ function shadowOutcomes(outcome: DecisionOutcome): readonly ShadowOutcome[] {
 
 /** Shadow rules that hold and would have been asked before the rule that decided. */
 function shadowRules({ rulebook, facts, walk }: DecisionOutcome): readonly ShadowOutcome[] {
-  const own = rulebook.policy
-  if (own === undefined || own.shadowRules.length === 0) return noShadow
-  const decider = walk.policy === own ? walk.last : undefined
+  const ofAgent = rulebook.policy
+  if (ofAgent === undefined || ofAgent.shadowRules.length === 0) return noShadow
+  const decider = walk.policy === ofAgent ? walk.last : undefined
   const before = decider?.rank ?? Number.POSITIVE_INFINITY
-  const holding = own.shadowRules.filter(rule => rule.rank < before && askRule(rule, facts) === True)
+  const holding = ofAgent.shadowRules.filter(rule => rule.rank < before && askRule(rule, facts) === True)
   return holding.map(rule => ({ rule: rule.rule.name, would: rule.effect }))
 }
 

@@ -57,11 +57,11 @@ class Waiting {
 
 /** Whether `waits` needs the body of a request that `settled` would settle. */
 function holdsUp(waits: CompiledRule, settled: CompiledRule): boolean {
-  const [own, others] = [waits.rule.conditions.filter(node => isOfHead([node])), settled.rule.conditions]
+  const [ofHead, others] = [waits.rule.conditions.filter(node => isOfHead([node])), settled.rule.conditions]
   // Where both name a value, the last one stays.
   return [
-    [...own, ...others],
-    [...others, ...own],
+    [...ofHead, ...others],
+    [...others, ...ofHead],
   ].some(nodes => {
     const made = witnessOf(nodes)
     if (made === undefined) return false

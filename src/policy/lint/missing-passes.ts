@@ -93,12 +93,12 @@ function passingRequest(
   allows: readonly CompiledRule[],
 ): Passing | undefined {
   const { rule } = compiled
-  const own = rule.conditions
+  const conditions = rule.conditions
   for (const { rule: allow } of allows) {
     // Where both name a value, the last one stays.
     for (const nodes of [
-      [...allow.conditions, ...own],
-      [...own, ...allow.conditions],
+      [...allow.conditions, ...conditions],
+      [...conditions, ...allow.conditions],
     ]) {
       if (search.left <= 0) return undefined
       search.left -= workOfRequest

@@ -77,9 +77,9 @@ function rarest(rules: readonly CompiledRule[]): ReadonlyMap<CompiledRule, Equal
   for (const [place, equalities] of all.entries()) {
     let least = fewRules
     for (const equality of equalities) {
-      const most = Math.max(...keys(equality).map(key => demanding.get(key) ?? 0))
-      if (most > least) continue
-      least = most
+      const highest = Math.max(...keys(equality).map(key => demanding.get(key) ?? 0))
+      if (highest > least) continue
+      least = highest
       found.set(rules[place]!, equality)
     }
   }

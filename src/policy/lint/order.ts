@@ -33,13 +33,13 @@ export interface OrderReport {
 /**
  * Warnings about rules that follow from the rules before them.
  *
- * @param most work after which the rest of the rules is left out
+ * @param limit work after which the rest of the rules is left out
  */
-export function orderWarnings(examined: Examined, most = maxWork): OrderReport {
+export function orderWarnings(examined: Examined, limit = maxWork): OrderReport {
   const search: Search = { examined, narrowing: new Narrowing(examined.compiled), work: 0 }
   const warnings: LintWarning[] = []
   for (const place of examined.compiled.rules.keys()) {
-    if (search.work >= most) {
+    if (search.work >= limit) {
       examined.leaveOut(place, 'W_UNREACHABLE', 'W_WITNESS')
       break
     }

@@ -117,7 +117,7 @@ function agentFacts(agent: NonNullable<RequestDescription['agent']>, now: number
 }
 
 function activityOf(agent: NonNullable<RequestDescription['agent']>): Activity {
-  const seen = agent.hostSeen ?? true
+  const knowsHost = agent.hostSeen ?? true
   return {
     requestsLastMinute: agent.requestsLastMinute ?? 0,
     deniedLast10m: agent.deniedLast10m ?? 0,
@@ -127,6 +127,6 @@ function activityOf(agent: NonNullable<RequestDescription['agent']>): Activity {
     bytesToday: agent.bytesToday ?? 0,
     medianBytesPerDay: agent.medianBytesPerDay ?? 0,
     usualBodyBytes: agent.usualBodyBytes ?? 0,
-    hostSeen: () => seen,
+    hostSeen: () => knowsHost,
   }
 }

@@ -133,7 +133,7 @@ function mayMeet(one: readonly string[], other: readonly string[]): boolean {
  */
 function mayMove(name: string, names: readonly string[], all: readonly (readonly string[])[]): boolean {
   const parts = partsOf(name)
-  return [...name.matchAll(/[.[](\d+)(?=[\].[]|$)/g)].some(({ index, 1: own }) => {
+  return [...name.matchAll(/[.[](\d+)(?=[\].[]|$)/g)].some(({ index, 1: digits }) => {
     const before = name.slice(0, index + 1)
     // Those that every framework takes for elements of the same list.
     const sure = names.filter(each => each.startsWith(before)).map(each => /^\d+/.exec(each.slice(before.length))?.[0])
@@ -141,6 +141,6 @@ function mayMove(name: string, names: readonly string[], all: readonly (readonly
     if ([...indexes].some(each => each === undefined || Number(each) >= indexes.size)) return true
     const depth = partsOf(before).length - 1
     const beside = all.filter(other => parts.slice(0, depth).every((part, at) => other[at] === part))
-    return !indexes.has(own) && beside.some(other => /^\d+$/.test(other[depth] ?? '') && !indexes.has(other[depth]))
+    return !indexes.has(digits) && beside.some(other => /^\d+$/.test(other[depth] ?? '') && !indexes.has(other[depth]))
   })
 }

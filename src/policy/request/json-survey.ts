@@ -127,13 +127,13 @@ export function endOfWord(bytes: Uint8Array, from: number): number {
 }
 
 /** Quotes this near are found by looking, others by indexOf, which looks at many bytes at once. */
-const nearBytes = 8
+const shortBytes = 8
 
 /** The quote that ends a string, from `from` on, where no backslash escapes the character; -1 if not before `limit`. */
 export function closingQuote(bytes: Uint8Array, from: number, limit: number): number {
   const end = Math.min(limit, bytes.length)
   for (let at = from; at < end; ) {
-    for (const near = Math.min(end, at + nearBytes); at < near; at++) {
+    for (const shortEnd = Math.min(end, at + shortBytes); at < shortEnd; at++) {
       const code = bytes[at]
       if (code === 92) at++
       else if (code === 34) return at

@@ -9,7 +9,7 @@ import type { WriteShare } from './write-share.ts'
 
 /** Writes in one transaction, and of them with one key: these run one after the other. */
 const maxTogether = 32
-const maxInLine = 4
+const maxOfKey = 4
 /** Writes that wait or run, in all and of one caller. */
 const maxWrites = 256
 const maxOfCaller = 64
@@ -30,17 +30,17 @@ export class Batches {
   }
 
   /** @throws StoreError when too many wait */
-  async commit(attempt: TransactionAttempt, place: WriteShare): Promise<Committed> {
-    if (this.#count >= maxWrites || (this.#counts.get(place.caller) ?? 0) >= maxOfCaller) {
+  async commit(attempt: TransactionAttempt, share: WriteShare): Promise<Committed> {
+    if (this.#count >= maxWrites || (this.#counts.get(share.caller) ?? 0) >= maxOfCaller) {
       throw new StoreError('Too many calls wait for the storage')
     }
-    this.#add(place.caller, 1)
+    this.#add(share.caller, 1)
     const { promise, resolve } = Promise.withResolvers<Committed>()
-    const one = { ...place, attempt, settle: resolve }
-    if (place.isLong) this.#singles.add(one)
+    const one = { ...share, attempt, settle: resolve }
+    if (share.isLong) this.#singles.add(one)
     else this.#waiting.push(one)
     void this.#run()
-    return promise.finally(() => this.#add(place.caller, -1))
+    return promise.finally(() => this.#add(share.caller, -1))
   }
 
   #add(caller: string, change: number): void {
@@ -64,7 +64,7 @@ export class Batches {
     const queued = new Map<string, number>()
     for (const one of this.#waiting) {
       const before = queued.get(one.key) ?? 0
-      const fits = batch.length < maxTogether && before < maxInLine
+      const fits = batch.length < maxTogether && before < maxOfKey
       if (fits) queued.set(one.key, before + 1)
       ;(fits ? batch : left).push(one)
     }

@@ -36,8 +36,8 @@ const statement = `with mine as (
 
 const pruning = 'delete from notes where member not in (select id from members)'
 
-/** @param own id of this gateway among the members; @param limitMs of one exchange */
-export function createBoard(connections: DatabaseConnections, own: string, limitMs: number): Board {
+/** @param self id of this gateway among the members; @param limitMs of one exchange */
+export function createBoard(connections: DatabaseConnections, self: string, limitMs: number): Board {
   /** The last post that was seen, by gateway. */
   const lastRead = new Map<string, number>()
   let posted = 0
@@ -51,7 +51,7 @@ export function createBoard(connections: DatabaseConnections, own: string, limit
   return {
     async exchange(text) {
       const isFirst = exchanges === 0
-      const rows = await ask(statement, [own, ++posted, text ?? null, JSON.stringify(Object.fromEntries(lastRead))])
+      const rows = await ask(statement, [self, ++posted, text ?? null, JSON.stringify(Object.fromEntries(lastRead))])
       for (const { member, n } of rows) lastRead.set(member, n)
       forgetOldest(lastRead, maxGateways)
       if (exchanges++ % betweenPrunings === 0) await ask(pruning, [])

@@ -31,7 +31,7 @@ import { assertSpace } from './space.ts'
 import { StartDeadline } from './start-deadline.ts'
 import type { CommitParts, Committed, TransactionAttempt } from './transaction.ts'
 import { undoOf } from './undo.ts'
-import { callerOf, placeOf } from './write-share.ts'
+import { callerOf, shareOf } from './write-share.ts'
 
 export interface PostgresOptions {
   readonly settings: PostgresSettings
@@ -180,9 +180,9 @@ class PostgresCalls {
 
   async #write(asked: StoreOperation): Promise<unknown> {
     const attempt = attemptOf(asked)
-    const { place } = attempt
+    const { share } = attempt
     const committed = await this.#attempt(attempt, () =>
-      place === undefined ? commit(this.#parts, attempt) : this.#batches[attempt.of].commit(attempt, place),
+      share === undefined ? commit(this.#parts, attempt) : this.#batches[attempt.of].commit(attempt, share),
     )
     if (committed.wake !== undefined) this.#feeds.wake(committed.wake)
     if (committed.awaited.length > 0) await this.#inForce(committed)
@@ -256,6 +256,6 @@ class PostgresCalls {
 }
 
 function attemptOf(asked: StoreOperation): TransactionAttempt {
-  const place = placeOf(asked)
-  return { asked, place, of: place?.of ?? callerOf(asked), stop: undefined, writeId: undefined, givenUp: false }
+  const share = shareOf(asked)
+  return { asked, share, of: share?.of ?? callerOf(asked), stop: undefined, writeId: undefined, givenUp: false }
 }

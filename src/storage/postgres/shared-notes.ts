@@ -23,7 +23,7 @@ export interface Together {
   readonly query: NoteQuery
   /** Id of this gateway. */
   readonly gateway: string
-  /** By key that an operation has for itself, the line of operations it is in; undefined when there is only one. */
+  /** By locked key, the queue of operations that holds it; undefined when the transaction has one operation. */
   readonly taken: Map<string, string> | undefined
   readonly all: readonly WriteNotes[]
   readonly subscriptions: readonly WebhookSubscription[]
@@ -32,14 +32,14 @@ export interface Together {
 /** A unit of work beside those of other connections and gateways, and maybe others in the same transaction. */
 export class SharedNotes extends WriteNotes {
   readonly #together: Together
-  readonly #line: string
+  readonly #queue: string
   #isLeftOut = false
 
-  /** @param line operations of one line run one after the other */
-  constructor(together: Together, line: string) {
+  /** @param queue operations of one line run one after the other */
+  constructor(together: Together, queue: string) {
     super(together.db, together.subscriptions, together.gateway)
     this.#together = together
-    this.#line = line
+    this.#queue = queue
   }
 
   /** The operation has changed nothing, and must be done in a transaction of its own. */
@@ -59,8 +59,8 @@ export class SharedNotes extends WriteNotes {
 
   /** Others must not wait with it. Locks do not keep out those of the same transaction. */
   async #takeAll(keys: readonly string[], taken: Map<string, string>): Promise<void> {
-    if (keys.some(key => (taken.get(key) ?? this.#line) !== this.#line)) this.#leaveOut()
-    for (const key of keys) taken.set(key, this.#line)
+    if (keys.some(key => (taken.get(key) ?? this.#queue) !== this.#queue)) this.#leaveOut()
+    for (const key of keys) taken.set(key, this.#queue)
     const { rows } = await this.#together.query(tryKeys, [keys])
     // The one column of the one row.
     if (!(rows as { held: boolean }[])[0]?.held) this.#leaveOut()

@@ -30,7 +30,7 @@ export interface Committed {
 export interface TransactionAttempt {
   readonly asked: StoreOperation
   readonly of: CallerKind
-  readonly place: WriteShare | undefined
+  readonly share: WriteShare | undefined
   /** Ends the connection that it waits for, unless another one waits too. Set while it has one. */
   stop: (() => void) | undefined
   /** Set while a COMMIT is under way without an answer, with the result of the operation. */
@@ -107,7 +107,7 @@ function partsOf(attempts: readonly TransactionAttempt[], { isBatch, ...rest }: 
   const all: SharedNotes[] = []
   const together = { ...rest, taken: isBatch ? new Map<string, string>() : undefined, all }
   return attempts.map(attempt => {
-    const notes = new SharedNotes(together, attempt.place?.key ?? '')
+    const notes = new SharedNotes(together, attempt.share?.key ?? '')
     all.push(notes)
     return { attempt, notes }
   })
@@ -115,15 +115,15 @@ function partsOf(attempts: readonly TransactionAttempt[], { isBatch, ...rest }: 
 
 /** The parts that can be committed. Operations with one key run one after the other: each sees what those before it did. */
 async function runAll(given: readonly Part[]): Promise<readonly Part[]> {
-  const lines = Map.groupBy(given, ({ attempt }) => attempt.place?.key)
-  const results = await Promise.allSettled([...lines.values()].map(runLine))
+  const queues = Map.groupBy(given, ({ attempt }) => attempt.share?.key)
+  const results = await Promise.allSettled([...queues.values()].map(runQueue))
   const failed = results.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw await causeOf(failed.reason, given)
   return given.filter(({ notes }) => !notes.isLeftOut)
 }
 
-async function runLine(line: readonly Part[]): Promise<void> {
-  for (const { attempt, notes } of line) {
+async function runQueue(queue: readonly Part[]): Promise<void> {
+  for (const { attempt, notes } of queue) {
     try {
       attempt.value = await run(notes, attempt.asked)
     } catch (error) {

@@ -6,7 +6,7 @@ import type { CallerKind, HitlRecord } from '../store.ts'
 export interface WriteShare {
   /** Writes that agents cause are not mixed with those of people. */
   readonly of: CallerKind
-  /** Whoever asks for too much gets less than others. */
+  /** The writes of one caller are limited. */
   readonly caller: string
   /** Two with the same key are done one after the other. */
   readonly key: string
@@ -25,9 +25,9 @@ type WriteShares = {
   }
 }
 
-const places: WriteShares = {
+const shares: WriteShares = {
   hitl: {
-    insert: placeOfRequest,
+    insert: shareOfRequest,
     claim: id => ({ of: 'people', caller: id, key: `item ${id}` }),
     deny: id => ({ of: 'people', caller: id, key: `item ${id}` }),
     withdraw: (id, { agentId }) => ({ of: 'agents', caller: agentId, key: `item ${id}` }),
@@ -40,26 +40,26 @@ const places: WriteShares = {
   },
 }
 
-function placeOfRequest(record: HitlRecord, sealed: Uint8Array): WriteShare {
+function shareOfRequest(record: HitlRecord, sealed: Uint8Array): WriteShare {
   const { id, agentId, idempotencyKey, repeatDigest, body } = record
   const key = `request ${agentId} ${idempotencyKey ?? repeatDigest ?? id}`
   return { of: 'agents', caller: agentId, key, isLong: body.length + sealed.length > maxBytes }
 }
 
 /** Undefined when the write has a transaction of its own. */
-export function placeOf({ table, method, args }: StoreOperation): WriteShare | undefined {
+export function shareOf({ table, method, args }: StoreOperation): WriteShare | undefined {
   // Each is such a function, and the arguments are those of the contract.
-  const ofTable = places[table] as Readonly<Record<string, (...args: readonly unknown[]) => WriteShare | undefined>>
+  const ofTable = shares[table] as Readonly<Record<string, (...args: readonly unknown[]) => WriteShare | undefined>>
   return ofTable?.[method]?.(...args)
 }
 
-/** Calls without a place that agents cause, when and as often as they like. */
+/** Calls that agents cause, and that share no transaction. */
 const ofAgents = new Set([
   ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.waitedFor', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
-  ...['tools.seen', 'tools.keep', 'agents.secretHash', 'agents.standing'],
+  ...['tools.digests', 'tools.keep', 'agents.secretHash', 'agents.trust'],
 ])
 
-/** Whose call it is, when it has no place. */
+/** Who causes a call that shares no transaction. */
 export function callerOf({ table, method, args }: StoreOperation): CallerKind {
   // An agent and a reviewer may read and wait for the same item.
   if (table === 'hitl' && (method === 'get' || method === 'brief')) return args[2] === 'agents' ? 'agents' : 'people'

@@ -77,12 +77,12 @@ class SqliteFeeds {
   constructor(thread: Supervisor, onStale: (error: unknown) => void = () => {}) {
     this.#thread = thread
     this.#onStale = onStale
-    this.agents = new Channel(seen => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(seen)))
-    this.policies = new Channel(seen => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(seen)))
-    this.tokens = new Channel(seen => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(seen)))
-    this.grants = new Channel(async seen => seen(undefined))
+    this.agents = new Channel(onReply => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(onReply)))
+    this.policies = new Channel(onReply => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(onReply)))
+    this.tokens = new Channel(onReply => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(onReply)))
+    this.grants = new Channel(async onReply => onReply(undefined))
     // Events are not kept in the file. Some may have been missed: one number stands for them.
-    this.events = new Channel(async seen => seen({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
+    this.events = new Channel(async onReply => onReply({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
   }
 
   /** Makes a call. What it changes is in force when it resolves. */
@@ -128,7 +128,7 @@ class SqliteFeeds {
 }
 
 /** Passes on the rows of a method that reads all of a table. */
-function rowsTo<T>(seen: (all: readonly T[]) => void): (done: Done) => void {
+function rowsTo<T>(onReply: (all: readonly T[]) => void): (done: Done) => void {
   // The method that is called returns them.
-  return ({ value }) => seen(value as readonly T[])
+  return ({ value }) => onReply(value as readonly T[])
 }

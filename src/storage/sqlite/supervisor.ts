@@ -28,10 +28,10 @@ export class Supervisor {
     return started
   }
 
-  call: Thread['call'] = (asked, seen) => {
+  call: Thread['call'] = (asked, onReply) => {
     if (this.#closed) return Promise.reject(new StoreError('The store is closed'))
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    return this.#thread?.call(asked, seen) ?? this.#restart().then(running => running.call(asked, seen))
+    return this.#thread?.call(asked, onReply) ?? this.#restart().then(running => running.call(asked, onReply))
   }
 
   async close(): Promise<void> {

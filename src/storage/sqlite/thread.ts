@@ -13,10 +13,10 @@ import type { Done, StorageCalls, StorageNews, WorkerOptions } from './protocol.
 /** One life of a storage thread. */
 export interface Thread {
   /**
-   * @param seen gets the reply in the order of the commits, also when the call was given up before
+   * @param onReply gets the reply in the order of the commits, also when the call was given up before
    * @throws StoreError when the call failed, took too long, or the thread ended before it was answered
    */
-  call(asked: StoreOperation, seen: (done: Done) => void): Promise<unknown>
+  call(asked: StoreOperation, onReply: (done: Done) => void): Promise<unknown>
   /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
@@ -87,10 +87,10 @@ export function createCalls({ link, claims, callMs, onLost }: SqliteCallParts): 
     throw new StoreError(`${name} took too long; ${outcome}`, { inDoubt: !isUndone && isWriting })
   }
 
-  async function receive(id: number, answer: Promise<Done>, seen: (done: Done) => void, isWriting: boolean) {
+  async function receive(id: number, answer: Promise<Done>, onReply: (done: Done) => void, isWriting: boolean) {
     try {
       const done = await answer
-      seen(done)
+      onReply(done)
       return done.value
     } catch (error) {
       if (error instanceof StoreError && error.inDoubt && isWriting) onLost()
@@ -101,13 +101,13 @@ export function createCalls({ link, claims, callMs, onLost }: SqliteCallParts): 
   }
 
   // What waits for the answer must not keep the arguments: a held request would stay in memory until it is on the disk.
-  return (asked, seen) => {
+  return (asked, onReply) => {
     const id = claims.open()
     if (id === undefined) return Promise.reject(new StoreError('Too many calls wait for the storage'))
     const name = `${asked.table}.${asked.method}`
     const isWriting = isWrite(asked)
     const answer = link.call('run', [{ ...asked, id }])
-    return inTime(receive(id, answer, seen, isWriting), callMs, () => giveUp(id, name, isWriting))
+    return inTime(receive(id, answer, onReply, isWriting), callMs, () => giveUp(id, name, isWriting))
   }
 }
 

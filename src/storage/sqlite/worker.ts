@@ -50,7 +50,7 @@ function serve(database: Database) {
     claims,
     files: database.files,
     subscriptions: options.subscriptions,
-    onFault: why => main.tell('fault', [why]),
+    onFault: why => main.notify('fault', [why]),
   })
   const looking = setInterval(() => {
     committer.look()

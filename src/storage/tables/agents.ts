@@ -60,7 +60,7 @@ export const agents: Operations<'agents'> = {
     return after
   },
 
-  standing,
+  trust: readTrust,
 
   async judge(unit, id, read, { status, ...judged }, entry) {
     const isMoved = status !== read.status
@@ -70,7 +70,7 @@ export const agents: Operations<'agents'> = {
       .where('trustAt', '=', read.trustAt)
       .where('standing', read.standing === null ? 'is' : '=', read.standing)
       .executeTakeFirst()
-    if (row === undefined) return (await standing(unit.db, id)) === undefined ? 'notFound' : 'stale'
+    if (row === undefined) return (await readTrust(unit.db, id)) === undefined ? 'notFound' : 'stale'
     const after = toRecord(row, await keysOf(unit.db, id))
     const change = isMoved ? { ...judged, status } : judged
     publish(unit, { ...after, ...read }, { after, change, entry })
@@ -137,7 +137,7 @@ export const agents: Operations<'agents'> = {
   },
 }
 
-async function standing(db: Db, id: string): Promise<AgentTrust | undefined> {
+async function readTrust(db: Db, id: string): Promise<AgentTrust | undefined> {
   const columns = ['status', 'trustValue', 'trustAt', 'standing'] as const
   const row = await db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
   return row && { ...row }

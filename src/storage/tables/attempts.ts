@@ -2,7 +2,7 @@
 import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { locked, statement } from '../statement.ts'
-import type { OwnAttempts, ReplayState } from '../store.ts'
+import type { GatewayAttempts, ReplayState } from '../store.ts'
 import { withFacts } from './audit.ts'
 import { measure } from './bytes.ts'
 import { undecided } from './items.ts'
@@ -75,13 +75,15 @@ export const settle: HitlOperations['settle'] = async (unit, id, attempt, outcom
 }
 
 /** Those whose lease is over at `now`, but for those of the owner, who knows better. */
-function lapsed(db: Db, now: number, { owner, held, over }: OwnAttempts) {
-  const own = [...held, ...over]
+function lapsed(db: Db, now: number, { owner, held, over }: GatewayAttempts) {
+  const ofGateway = [...held, ...over]
   const all = inFlight(db).where('leaseUntil', '<=', now).orderBy('leaseUntil')
-  return own.length === 0 ? all : all.where(eb => eb.not(eb.and([eb('owner', '=', owner), eb('id', 'in', own)])))
+  return ofGateway.length === 0
+    ? all
+    : all.where(eb => eb.not(eb.and([eb('owner', '=', owner), eb('id', 'in', ofGateway)])))
 }
 
-const selectOwn = statement((db, { id, owner }: { id: string; owner: string }) =>
+const selectHeldHere = statement((db, { id, owner }: { id: string; owner: string }) =>
   locked(db, inFlight(db).where('id', '=', id).where('owner', '=', owner)),
 )
 
@@ -89,10 +91,10 @@ function inFlight(db: Db) {
   return db.selectFrom('hitl').select(['id', 'agentId', 'attempt', 'digest']).where('replay', '=', 'inFlight')
 }
 
-export const lapse: HitlOperations['lapse'] = async (unit, now, own, limit) => {
+export const lapse: HitlOperations['lapse'] = async (unit, now, ofGateway, limit) => {
   const { db } = unit
-  const due = await locked(db, lapsed(db, now, own).limit(limit), true).execute()
-  for (const id of own.over) due.push(...(await selectOwn(db, { id, owner: own.owner })).rows)
+  const due = await locked(db, lapsed(db, now, ofGateway).limit(limit), true).execute()
+  for (const id of ofGateway.over) due.push(...(await selectHeldHere(db, { id, owner: ofGateway.owner })).rows)
   for (const { id, agentId, attempt, digest } of due) {
     await db.updateTable('hitl').set({ replay: 'unknown' }).where('id', '=', id).execute()
     unit.audit({

@@ -48,7 +48,7 @@ export const audit: Operations<'audit'> = {
   },
 
   async list(db, page, filter = {}) {
-    const start = page.before === undefined ? undefined : await placeOf(db, page.before)
+    const start = page.before === undefined ? undefined : await cursorOf(db, page.before)
     return start === null ? { items: [], totalCount: 0, next: null } : look(db, page, { ...filter, start })
   },
 
@@ -110,7 +110,7 @@ function changedSince(row: AuditRow | undefined, { seq, hash }: ChainLink): stri
 type AuditCursor = Pick<AuditRow, 'at' | 'seq'>
 
 /** Where a page that goes on before a record begins; null when nothing is before it. */
-async function placeOf(db: Db, seq: number): Promise<AuditCursor | null> {
+async function cursorOf(db: Db, seq: number): Promise<AuditCursor | null> {
   const nearest = db.selectFrom('audit').select('at').where('seq', '<=', seq).orderBy('seq', 'desc').limit(1)
   const row = await nearest.executeTakeFirst()
   return row === undefined ? null : { at: row.at, seq }

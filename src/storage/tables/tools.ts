@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
-import type { SeenTools, ToolLimits } from '../tools.ts'
+import type { ToolDigests, ToolLimits } from '../tools.ts'
 
 export const tools: Operations<'tools'> = {
-  async seen(db, agentId, server) {
+  async digests(db, agentId, server) {
     const kept = db.selectFrom('seen_tools').select('digests')
     const row = await kept.where('agentId', '=', agentId).where('server', '=', server).executeTakeFirst()
     return row && JSON.parse(row.digests)
@@ -32,7 +32,7 @@ export const tools: Operations<'tools'> = {
 /** Servers of the agent that no longer fit beside the one that was just kept. */
 async function beyond(
   db: Db,
-  { agentId, server: kept }: Pick<SeenTools, 'agentId' | 'server'>,
+  { agentId, server: kept }: Pick<ToolDigests, 'agentId' | 'server'>,
   { maxServers, maxBytes }: ToolLimits,
 ): Promise<readonly string[]> {
   const rows = await db

@@ -98,9 +98,9 @@ function isTight(
   limits: HitlLimits,
   { all, ofAgent }: HeldShare,
 ): boolean {
-  const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
-  const left = Math.min(limits.maxPending - here.waiting, limits.maxPendingOfAgent - own.waiting)
-  const leftBytes = Math.min(limits.maxBytes - here.bytes, limits.maxBytesOfAgent - own.bytes)
+  const [here, agent] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
+  const left = Math.min(limits.maxPending - here.waiting, limits.maxPendingOfAgent - agent.waiting)
+  const leftBytes = Math.min(limits.maxBytes - here.bytes, limits.maxBytesOfAgent - agent.bytes)
   return left <= atOnce || leftBytes <= atOnce * bytes
 }
 
@@ -118,9 +118,9 @@ function fullLimit(
   limits: HitlLimits,
   { all, ofAgent }: HeldShare,
 ): Full | undefined {
-  const [here, own] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
+  const [here, agent] = [sumOf([all, unit.counted()]), sumOf([ofAgent, unit.counted(agentId)])]
   if (here.waiting >= limits.maxPending) return 'queueFull'
-  if (own.waiting >= limits.maxPendingOfAgent) return 'agentQueueFull'
+  if (agent.waiting >= limits.maxPendingOfAgent) return 'agentQueueFull'
   if (here.bytes + bytes > limits.maxBytes) return 'bytesFull'
-  return own.bytes + bytes > limits.maxBytesOfAgent ? 'agentBytesFull' : undefined
+  return agent.bytes + bytes > limits.maxBytesOfAgent ? 'agentBytesFull' : undefined
 }

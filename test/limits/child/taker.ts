@@ -22,6 +22,6 @@ for (let round = 0; round < rounds; round++) {
   if (limiter.take('one', 0) === 0) got.passed += 1
   for (let i = 0; i < 4; i++) limiter.take(`key-${round}-${i}`, 0)
   const permit = breaker.acquire('origin', 'a', { steady: () => 2_000 })
-  if (typeof permit === 'object' && permit.ownProbe > 0) got.probes += 1
+  if (typeof permit === 'object' && permit.agentProbe > 0) got.probes += 1
 }
 parentPort?.postMessage(got)

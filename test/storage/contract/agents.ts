@@ -45,20 +45,20 @@ export function agents(t: Test, engine: Engine): void {
     const store = await engine(t)
     await store.agents.insert(agent('a1', { trustValue: 0.5, trustAt: 1 }), 'h', entry('agent.register'))
     const read = { status: 'Active', trustValue: 0.5, trustAt: 1, standing: null } as const
-    t.strictSame(await store.agents.standing('a1'), read)
-    t.equal(await store.agents.standing('a2'), undefined)
+    t.strictSame(await store.agents.trust('a1'), read)
+    t.equal(await store.agents.trust('a2'), undefined)
     const judged = { status: 'Active', trustValue: 0.1 + 0.2, trustAt: 2, standing: '{"gained":1}' } as const
     t.match(await store.agents.judge('a1', read, judged, entry('agent.trust')), { trustValue: 0.1 + 0.2, trustAt: 2 })
     t.equal(await store.agents.judge('a1', read, judged, entry('agent.trust')), 'stale')
     t.equal(await store.agents.judge('a2', read, judged, entry('agent.trust')), 'notFound')
-    t.strictSame(await store.agents.standing('a1'), judged)
+    t.strictSame(await store.agents.trust('a1'), judged)
     for (const other of [{ trustValue: 0.3 }, { trustAt: 1 }, { standing: null }, { status: 'Inactive' }] as const) {
       t.equal(await store.agents.judge('a1', { ...judged, ...other }, judged, entry('agent.trust')), 'stale')
     }
     await store.agents.update('a1', { policyName: 'p' }, entry('agent.policy'))
-    t.strictSame(await store.agents.standing('a1'), judged)
+    t.strictSame(await store.agents.trust('a1'), judged)
     await store.agents.update('a1', { trustValue: 0.35, trustAt: 3 }, entry('agent.liftQuarantine'))
-    t.strictSame(await store.agents.standing('a1'), { status: 'Active', trustValue: 0.35, trustAt: 3, standing: null })
+    t.strictSame(await store.agents.trust('a1'), { status: 'Active', trustValue: 0.35, trustAt: 3, standing: null })
     t.strictSame(await actions(store), ['agent.register', 'agent.trust', 'agent.policy', 'agent.liftQuarantine'])
   })
 
@@ -66,13 +66,13 @@ export function agents(t: Test, engine: Engine): void {
     const store = await engine(t)
     await store.agents.insert(agent('a1', { trustValue: 0, trustAt: 0 }), 'h', entry('agent.register'))
     const add = async (): Promise<void> => {
-      const read = await store.agents.standing('a1')
+      const read = await store.agents.trust('a1')
       if (read === undefined) throw new Error('there is no agent')
       const judged = { ...read, trustAt: read.trustAt + 1 }
       if ((await store.agents.judge('a1', read, judged, entry('agent.trust'))) === 'stale') await add()
     }
     await Promise.all(Array.from({ length: 12 }, add))
-    t.match(await store.agents.standing('a1'), { trustAt: 12 })
+    t.match(await store.agents.trust('a1'), { trustAt: 12 })
   })
 
   t.test('a reset changes the agent and draws what the keys of tokens are derived with, for followers too', async t => {

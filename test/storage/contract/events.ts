@@ -91,7 +91,7 @@ export function events(t: Test, engine: Engine, other: Store): void {
     const caused = entry('agent.quarantine', { details: { cause: 'trust' } })
     await store.agents.update('a1', { status: 'Quarantined' }, caused)
     await store.agents.update('a1', { status: 'Active' }, entry('agent.liftQuarantine'))
-    const read = await store.agents.standing('a1')
+    const read = await store.agents.trust('a1')
     if (read === undefined) throw new Error('there is no agent')
     await store.agents.judge('a1', read, { ...read, status: 'Quarantined' }, caused)
     const seen = { agentId: 'a1', server: 's', digests: {}, at: 1_000 }

@@ -3,9 +3,9 @@ import type {
   AgentRecord,
   AuditEntry,
   AuditRecord,
+  GatewayAttempts,
   HitlItem,
   HitlRecord,
-  OwnAttempts,
   Store,
 } from '../../../src/storage/store.ts'
 
@@ -99,7 +99,7 @@ export function approve(store: Store, id: string, over: Partial<Parameters<Store
 /** The attempts of a gateway that has none. */
 export const nobody = { owner: 'g0', held: [], over: [] }
 
-export function lapse(store: Store, now: number, own: OwnAttempts = nobody) {
+export function lapse(store: Store, now: number, own: GatewayAttempts = nobody) {
   return store.hitl.lapse(now, own, 100)
 }
 

@@ -90,7 +90,7 @@ async function ask(settings: Settings, asked: StoreOperation): Promise<void> {
   for (let time = 0; time < times; time++) {
     if (isWrite(asked)) {
       await commit(parts, {
-        ...{ asked, of: 'people', place: undefined, stop: undefined, writeId: undefined, givenUp: false },
+        ...{ asked, of: 'people', share: undefined, stop: undefined, writeId: undefined, givenUp: false },
       })
     } else await connections.use(client => run(connections.over(client), asked))
   }

@@ -122,11 +122,12 @@ function valueReader(kind: FieldKind, steps: readonly PathStep[]): Field['read']
   const [first] = steps
   if (first === undefined) return kind.read
   const member = kind.exactNames === true ? ownMember : memberOf
-  const { member: own } = kind
-  if (own === undefined || first.kind !== 'key') return (facts, zone) => below(kind.read(facts, zone), steps, member)
+  const { member: readMember } = kind
+  if (readMember === undefined || first.kind !== 'key')
+    return (facts, zone) => below(kind.read(facts, zone), steps, member)
   const { key } = first
   const rest = steps.slice(1)
-  return facts => below(own(facts, key), rest, member)
+  return facts => below(readMember(facts, key), rest, member)
 }
 
 /** Steps that finding one of several values takes. */

@@ -134,11 +134,11 @@ function toolNames(tool: unknown, isGemini: boolean): readonly unknown[] {
   const declared = present(tool, declarations).flatMap(list =>
     Array.isArray(list) ? list.map(each => memberOf(each, 'name')) : [unreadable],
   )
-  const own = [...nested, ...types]
+  const named = [...nested, ...types]
   // Gemini has its own tools as members: { googleSearch: {} }.
-  const mayBeGemini = isGemini || declared.length > 0 || own.length === 0
+  const mayBeGemini = isGemini || declared.length > 0 || named.length === 0
   const builtIn = mayBeGemini && isRecord(tool) ? Object.keys(tool).filter(key => !declarations.includes(key)) : []
-  const all = [...own, ...declared, ...builtIn.flatMap(bothSpellings)]
+  const all = [...named, ...declared, ...builtIn.flatMap(bothSpellings)]
   return all.length > 0 ? all : [missing]
 }
 

@@ -21,7 +21,7 @@ type Ask = (value: unknown) => Truth
 export function asker(operator: Operator, test: ElementTest, quantifier: 'any' | 'all'): Ask {
   const ask = askerOfOne(operator, test, quantifier)
   if (quantifier === 'all') return ask
-  const askerOf = (own: ElementTest) => askerOfOne(operator, own, quantifier)
+  const askerOf = (element: ElementTest) => askerOfOne(operator, element, quantifier)
   const ofMessages = { key: ask, test, askerOf }
   return value => (value instanceof Messages ? askMessages(value.messages, ofMessages) : ask(value))
 }
@@ -30,7 +30,7 @@ interface MessageTest {
   /** Key under which its progress is kept. */
   readonly key: object
   readonly test: ElementTest
-  readonly askerOf: (own: ElementTest) => Ask
+  readonly askerOf: (element: ElementTest) => Ask
 }
 
 /**
