@@ -45,6 +45,18 @@ export function matchesHost(pattern: HostPattern, host: string): boolean {
   return pattern.suffix !== undefined && host.endsWith(pattern.suffix)
 }
 
+/** A host pattern with or without a port: `example.com:8443`. */
+export interface PlacePattern {
+  readonly host: HostPattern
+  readonly port: number | undefined
+}
+
+/** @throws TypeError when it is none */
+export function parsePlacePattern(text: string): PlacePattern {
+  const [, name = '', port] = /^(.*?)(?::(\d+))?$/.exec(text) ?? []
+  return { host: parseHostPatterns([name])[0]!, port: port === undefined ? undefined : Number(port) }
+}
+
 /** @throws TypeError when one of them is not a host pattern */
 export function parseHostPatterns(texts: readonly string[]): readonly HostPattern[] {
   return texts.map(text => {

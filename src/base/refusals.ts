@@ -93,6 +93,11 @@ export const refusalKinds = {
     title: 'Foreign origin',
     detail: 'The Host or Origin header does not belong to this gateway.',
   },
+  tunnel_needs_review: {
+    status: 403,
+    title: 'Tunnel needs review',
+    detail: 'The policy wants a person to review this, and a tunnel that the gateway does not open cannot be held.',
+  },
   hitl_denied: { status: 403, title: 'Denied by a reviewer', detail: 'A reviewer denied the request.' },
   not_found: { status: 404, title: 'Not found', detail: 'Nothing exists under this path, id or name.' },
   method_not_allowed: {
@@ -177,11 +182,7 @@ export const refusalKinds = {
     title: 'Too many token requests',
     detail: 'Too many credentials are being checked. Wait as Retry-After says.',
   },
-  too_many_tunnels: {
-    status: 429,
-    title: 'Too many tunnels',
-    detail: 'This agent has too many open tunnels. Close some of them.',
-  },
+  too_many_tunnels: { status: 429, title: 'Too many tunnels', detail: 'This agent has too many tunnels open.' },
   headers_too_large: {
     status: 431,
     title: 'Headers too large',

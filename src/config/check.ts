@@ -197,7 +197,22 @@ const checks: readonly CrossCheck[] = [
       HumanInTheLoop.LeaseSeconds <= ConnectTimeoutSeconds + HeadersTimeoutSeconds &&
       'must be longer than Proxy:ConnectTimeoutSeconds and Proxy:HeadersTimeoutSeconds together',
   },
+  {
+    settings: [schema.ForwardProxy.TunnelHosts, schema.ForwardProxy.InterceptHosts],
+    problem({ ForwardProxy: { TunnelHosts, InterceptHosts } }) {
+      const opened = InterceptHosts.map(placeOf)
+      const both = TunnelHosts.filter(text => opened.includes(placeOf(text)))
+      return both.length > 0 && `${both.join(', ')} must not be in InterceptHosts as well`
+    },
+  },
+  {
+    settings: [schema.ForwardProxy.InterceptHosts, schema.ForwardProxy.Https],
+    problem: ({ ForwardProxy: { InterceptHosts, Https } }) =>
+      InterceptHosts.length > 0 && Https === 'Intercept' && 'must not be set unless Https is Tunnel',
+  },
 ]
+
+const placeOf = (text: string): string => (/:\d+$/.test(text) ? text : `${text}:443`).toLowerCase()
 
 const usesPostgres = ({ Provider: provider }: Config['Storage']) => provider === 'PostgreSQL'
 const isExternal = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Provider !== undefined

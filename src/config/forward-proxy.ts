@@ -1,5 +1,5 @@
-import { listenHost } from './formats.ts'
-import { boolean, integer, optional, text } from './setting.ts'
+import { hostAndPort, listenHost } from './formats.ts'
+import { boolean, choice, integer, list, optional, text } from './setting.ts'
 
 /** Settings under `ForwardProxy`: for clients that have the gateway as their HTTP proxy. */
 export const forwardProxy = {
@@ -13,6 +13,16 @@ export const forwardProxy = {
   UnixPath: optional(
     'Unix socket to listen on as well, relative to gateway.yaml; permissions as System:Server:Unix:Mode.',
   ),
+  Https: choice(
+    ['Intercept', 'Tunnel'],
+    'Intercept',
+    'Intercept opens the TLS of tunnels, and decides each request in them; Tunnel decides host and port alone.',
+  ),
+  TunnelHosts: list(
+    'Hosts whose TLS is not opened, since they or their clients allow only their own certificates: a host such as example.com, *.example.com or example.com:8443; 443 without a port. Other ports may carry any protocol.',
+    hostAndPort,
+  ),
+  InterceptHosts: list('With Https: Tunnel, hosts that are opened all the same; as in TunnelHosts.', hostAndPort),
   Ca: {
     CertificateFile: optional(
       'PEM file of the authority whose certificates stand in for those of upstreams, relative to gateway.yaml: the authority first, then its chain and others to trust; absent: made in the data directory. SIGHUP reloads it.',

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { CurrentLeafs } from '../intercept/current-leafs.ts'
 import { createInterception, type Interception } from '../intercept/interception.ts'
+import { createOpenedHosts } from '../intercept/opened-hosts.ts'
 import { OpenTunnels } from '../pipeline/open-tunnels.ts'
 import type { Parts } from '../pipeline/parts.ts'
 import { handshakes, mintedLeafs, openTunnels } from '../telemetry/layout.ts'
@@ -59,6 +60,7 @@ function openInterception(parts: ForwardProxyParts): Interception | undefined {
   const isFirst = createOncePerMinute(clock)
   return createInterception({
     leafs,
+    hosts: createOpenedHosts(config.ForwardProxy),
     clock,
     timeoutMs: config.System.Server.HeadersTimeoutSeconds * 1_000,
     onHandshake: isResumed => metrics.count(handshakes, isResumed ? 'resumed' : 'new'),

@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
 import { bootstrapFile } from '../agents/bootstrap.ts'
+import { parsePlacePattern } from '../base/host.ts'
+import { createOrigin } from '../base/origin.ts'
 import type { Config } from '../config/schema.ts'
 import { describeCertificate } from '../http/certificate.ts'
 import type { Certificate } from '../http/servers.ts'
 import { describeAuthority } from '../intercept/authority.ts'
+import { createOpenedHosts } from '../intercept/opened-hosts.ts'
 import { type AuthorityHolder, authorityWarnings } from './authority.ts'
 import type { Base } from './base.ts'
 import { isLoopback } from './entrypoints.ts'
@@ -49,6 +52,7 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       ...warnings,
       ...hostWarnings(config),
       ...forwardWarnings(config),
+      ...credentialWarnings(config),
       ...authorityWarnings(authority, clock.now()),
       ...identity.tokens.warnings,
     ].flatMap(warning => row('Warning', warning)),
@@ -61,6 +65,20 @@ function hostWarnings({ Hosts, System }: Config): readonly string[] {
   const isMissing = Hosts.length > 0 && System.PublicUrl === undefined
   return isMissing
     ? ['Hosts: without System:PublicUrl, answers to held requests on virtual hosts have no Location']
+    : []
+}
+
+/** A credential cannot be added to what is not opened. */
+function credentialWarnings({ ForwardProxy, Upstreams }: Config): readonly string[] {
+  const hosts = createOpenedHosts(ForwardProxy)
+  const closed = Upstreams.flatMap(({ Host = '' }) => {
+    const { host, port = 443 } = parsePlacePattern(Host)
+    return host.exact === undefined || hosts.opens(createOrigin('https', host.exact, port)) ? [] : [Host]
+  })
+  return ForwardProxy.Enabled && closed.length > 0
+    ? [
+        `Upstreams: ${closed.join(', ')} gets no credential in tunnels that are not opened (ForwardProxy:TunnelHosts, Https)`,
+      ]
     : []
 }
 

@@ -9,6 +9,7 @@ import type { Config } from '../config/schema.ts'
 import { type Credentials, openCredentials } from '../credentials/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { Connections } from '../upstream/connections.ts'
+import { createTcpDial, type Dial } from '../upstream/dial.ts'
 import { createEgress, type Egress } from '../upstream/egress.ts'
 import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
 import { createResolver, type Lookup } from '../upstream/resolve.ts'
@@ -22,6 +23,8 @@ export interface Upstreams {
   readonly route: UpstreamRoute
   readonly connections: Connections
   /** Keys of upstreams that agents need not hold; undefined when none is configured. */
+  /** For tunnels that are not opened. */
+  readonly dialTcp: Dial
   readonly credentials: Credentials | undefined
   /** Webhooks and the documents of the identity provider. */
   readonly ownRequests: OwnRequests
@@ -64,7 +67,8 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
   const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
   const ownRequests = createOwnRequests({ route, connections, trusted })
-  return { egress, route, connections, credentials, ownRequests }
+  const dialTcp = createTcpDial({ connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000 })
+  return { egress, route, connections, dialTcp, credentials, ownRequests }
 }
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */

@@ -11,24 +11,32 @@ import { setTunnel, type Tunnel } from '../http/own-urls.ts'
 import { markSamePeer } from '../http/unix-socket.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { CurrentLeafs } from './current-leafs.ts'
+import type { OpenedHosts } from './opened-hosts.ts'
 
 export interface InterceptionParts {
   readonly leafs: Pick<CurrentLeafs, 'contextFor' | 'permits'>
+  readonly hosts: OpenedHosts
   readonly clock: Pick<Clock, 'steady'>
   /** Longest time until the first request can be read, milliseconds. */
   readonly timeoutMs: number
   readonly onHandshake: (isResumed: boolean) => void
   /** @param reason for people */
-  readonly onFailed: (tunnel: Tunnel, reason: string) => void
+  readonly onFailed: (tunnel: NamedTunnel, reason: string) => void
 }
 
+/** A tunnel, as the log names it. */
+export type NamedTunnel = Pick<Tunnel, 'id' | 'origin'>
+
 export interface Interception {
+  readonly hosts: OpenedHosts
   /** Whether the authority may vouch for a host. */
   permits(host: string): boolean
   /** Takes the plain sides. Called once, before the first `open`. */
   serve(adopt: (connection: Duplex) => void): void
   /** Answers a CONNECT with 200, and reads what comes. The connection is closed when that is not possible. */
   open(socket: Socket, tunnel: Tunnel): void
+  /** Tells of a tunnel that was closed for what it carries. */
+  failed(tunnel: NamedTunnel, reason: string): void
   /** Tells of bytes in a tunnel that are no request. */
   notHttp(tunnel: Tunnel): void
 }
@@ -44,6 +52,8 @@ export function createInterception(parts: InterceptionParts): Interception {
     throw new Error('cannot happen: a tunnel before the gateway serves')
   }
   return {
+    hosts: parts.hosts,
+    failed: parts.onFailed,
     permits: host => parts.leafs.permits(host),
     serve(taker) {
       adopt = taker
@@ -130,13 +140,14 @@ function isNamed({ host }: Tunnel, { servername }: TLSSocket & { readonly server
   return typeof servername !== 'string' || servername.toLowerCase() === host
 }
 
-const remedy = 'give it the certificate of the CA, as docs/forward-proxy.md says'
+const unopened = 'ForwardProxy:TunnelHosts names hosts that are not opened'
+const remedy = `give it the certificate of the CA, as docs/forward-proxy.md says; if it trusts one certificate alone, ${unopened}`
 const distrusted = `the client does not trust the CA: ${remedy}`
 const brokenOff = `the client broke off when it saw the certificate; it may not trust the CA: ${remedy}`
 
 function reasonOf({ code = 'ERR_UNKNOWN', message }: NodeJS.ErrnoException): string {
   if (/ALERT_(?:UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE)/.test(code)) return distrusted
-  if (code.includes('NO_APPLICATION_PROTOCOL')) return 'the client does not offer HTTP/1.1'
+  if (code.includes('NO_APPLICATION_PROTOCOL')) return `the client does not offer HTTP/1.1; ${unopened}`
   if (code === 'ECONNRESET') return brokenOff
   return code.startsWith('ERR_SSL_') ? code.slice('ERR_SSL_'.length).toLowerCase().replaceAll('_', ' ') : message
 }

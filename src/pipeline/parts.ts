@@ -16,6 +16,7 @@ import type { Bounds } from '../telemetry/bounds.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
+import type { Dial } from '../upstream/dial.ts'
 import type { UpstreamRoute } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
 import type { BodyMemory } from './body-memory.ts'
@@ -51,6 +52,8 @@ export interface Parts {
   readonly breaker: Breaker
   readonly route: UpstreamRoute
   readonly connections: Connections
+  /** For tunnels that are not opened. */
+  readonly dialTcp: Dial
   /** Whether WebSockets may be opened to this host. */
   readonly allowsUpgrade: (host: string) => boolean
   /** Undefined when none is configured. */

@@ -132,7 +132,7 @@ export const openTunnels: Family = {
     'tunnels',
     'Open tunnels of the forward proxy, by whether the gateway reads the requests in them.',
     'road',
-    ['intercepted'],
+    ['intercepted', 'tunnel'],
   ),
   type: 'gauge',
 }

@@ -63,6 +63,16 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   }
 }
 
+/** The same in the clear, whatever the scheme of the origin: for bytes that the gateway does not read. */
+export function createTcpDial({ connectTimeoutMs: limitMs }: Pick<DialSettings, 'connectTimeoutMs'>): Dial {
+  return (addresses, { origin }, done) => {
+    const open = (address: string) => connectTcp({ host: address, port: origin.port })
+    const connect: ConnectTo = (address, settle) =>
+      connected({ socket: open(address), address, event: 'connect' }, settle)
+    tryEach({ addresses, limitMs, connect }, done)
+  }
+}
+
 /** Calls `settle` once. */
 type ConnectTo = (address: string, settle: (error: Error | null) => void) => Socket
 

@@ -169,3 +169,14 @@ t.test('introspection needs a client with its secret, an identity provider, and 
   t.match(problems(asked('Endpoint: http://idp.example')), [/Endpoint: must be an https URL unless/])
   t.strictSame(problems(asked('Endpoint: http://idp.example', ', RequireHttpsMetadata: false')), [])
 })
+
+t.test('a host is not both left closed and opened, and hosts are opened by name only where others are not', async t => {
+  const hosts = (more: string) => problems(`ForwardProxy: { Https: Tunnel, ${more} }`)
+  t.match(hosts('TunnelHosts: [a.test], InterceptHosts: ["A.test:443"]'), [
+    /ForwardProxy:TunnelHosts: a\.test must not be in InterceptHosts as well$/,
+  ])
+  t.strictSame(hosts('TunnelHosts: ["a.test:8443"], InterceptHosts: [a.test]'), [])
+  t.match(problems('ForwardProxy: { InterceptHosts: [a.test] }'), [
+    /ForwardProxy:InterceptHosts: must not be set unless Https is Tunnel$/,
+  ])
+})

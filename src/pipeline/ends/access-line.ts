@@ -11,8 +11,13 @@ export const accessListener = (parts: EndParts): EndListener => ({
   name: 'access line',
   ended: (exchange, at) => parts.log.line(lineOf(exchange, at - exchange.startedAt, parts), 'exchange'),
   opened: exchange =>
-    parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), 'websocket opened'),
+    parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), openedWords(exchange)),
 })
+
+const openedWords = (exchange: Exchange): string => (isTunnel(exchange) ? 'tunnel opened' : 'websocket opened')
+
+/** A CONNECT, which has no path. */
+const isTunnel = ({ addressing }: Exchange): boolean => addressing.road === 'tunnel'
 
 function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
   return (
@@ -35,7 +40,8 @@ function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
     plain('method', req.method) +
     plain('road', exchange.addressing.road) +
     plain('tunnel', exchange.addressing.tunnel?.id) +
-    (target === undefined ? '' : plain('origin', target.origin.key) + text('path', redactPath(target.path))) +
+    plain('origin', target?.origin.key) +
+    (target === undefined || isTunnel(exchange) ? '' : text('path', redactPath(target.path))) +
     number('status', statusOf(exchange))
   )
 }
@@ -81,10 +87,12 @@ function text(name: Name, value: string | null | undefined): string {
 }
 
 /** Status that the agent got; 0 when it got none. */
-function statusOf({ res, ending, refusal, upstreamStatus }: Exchange): number {
+function statusOf(exchange: Exchange): number {
+  const { res, ending, refusal, upstreamStatus, sentAt } = exchange
   if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
-  // The head of a WebSocket goes past `res`.
+  // The head of a WebSocket, and that of a tunnel, goes past `res`.
   if (upstreamStatus === 101) return 101
+  if (isTunnel(exchange) && sentAt !== undefined && ending !== 'aborted') return 200
   return res.headersSent ? res.statusCode : 0
 }
 

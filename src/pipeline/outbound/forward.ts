@@ -25,6 +25,7 @@ import { letGo } from '../steps/hold-body.ts'
 import { upstreamRequest } from '../steps/hops.ts'
 import { Downstream } from './downstream.ts'
 import { passInterim } from './interim.ts'
+import { OpaqueTunnel } from './opaque-tunnel.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Starts a request again whose right to go on has changed. */
@@ -34,6 +35,7 @@ type Again = (exchange: Exchange, parts: Parts) => void
 export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
   // Nothing else would cancel the request of a client that has left.
   if (exchange.isOver) return undefined
+  if (exchange.addressing.road === 'tunnel') return openTunnel(exchange, parts, again)
   if (exchange.resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
@@ -43,6 +45,15 @@ export function forward(exchange: Sendable, parts: Parts, again: Again): undefin
   if (exchange.fields.webSocket) new WebSocketSender(exchange, sender, parts).send(request)
   else sender.send(request)
 }
+
+function openTunnel(exchange: Sendable, parts: Parts, again: Again): undefined {
+  exchange.sentAt = parts.clock.steady()
+  new OpaqueTunnel(exchange, parts, again).send()
+}
+
+/** The gateway has no certificate of the client to show. */
+const maybePinned =
+  'if the upstream asks for a certificate of its client, ForwardProxy:TunnelHosts leaves it to the client'
 
 /** Sends a request, and passes its answer on. */
 class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
@@ -112,7 +123,9 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     noteFailure(kind, { agentId: agent.id, requestId }, this.parts)
     const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(this.exchange, clientFault ? 'neutral' : outcomeOfError(error, this.control !== undefined), this.parts)
-    const refusal = refuseFailure(kind, isPublicDestination(this.exchange.resolution))
+    const refused = refuseFailure(kind, isPublicDestination(this.exchange.resolution))
+    const isRemedied = kind === 'tls' && this.exchange.addressing.road === 'intercepted'
+    const refusal = isRemedied ? { ...refused, cause: maybePinned } : refused
     // The client is answered when the key is free, since it may retry at once.
     if (this.exchange.takenKey === undefined) this.fail(refusal)
     else void freeKey(this.exchange, this.parts).then(() => this.fail(refusal))

@@ -17,6 +17,7 @@ export const live: CallKind<Admitted> = {
   viewOf: (exchange, parts) => new LiveView(exchange, parts),
   bodyOf(exchange, parts) {
     const { body } = exchange
+    if (isTunnel(exchange)) return unreadable
     return body === undefined
       ? receiveBody(exchange, parts.config.Proxy.MaxEvaluatedBodyBytes, parts)
       : { bytes: body, complete: true }
@@ -30,6 +31,10 @@ export const live: CallKind<Admitted> = {
     return refuse(deniedBy[decision.source] ?? 'policy_denied', decision.publicReason)
   },
 }
+
+/** CONNECT to a host that is not opened: what follows cannot be read. */
+const isTunnel = ({ addressing }: Admitted): boolean => addressing.road === 'tunnel'
+const unreadable: HeldBody = { bytes: Buffer.alloc(0), complete: false }
 
 /** The refusal for each source of a denial other than the policy. */
 const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
@@ -83,11 +88,13 @@ export function wouldDenyTool(exchange: Decided, name: string, parts: OutboundPa
   return !('need' in found) && found.decision === 'Deny'
 }
 
+const none: readonly string[] = []
+
 class LiveView extends RequestView<Admitted> {
   #rawHeaders: readonly string[] | undefined
 
   constructor(exchange: Admitted, parts: OutboundParts, contentLength = exchange.fields.contentLength) {
-    super(exchange, contentLength, parts)
+    super(exchange, isTunnel(exchange) ? -1 : contentLength, parts)
   }
 
   get mcp(): McpHeads | undefined {
@@ -98,6 +105,8 @@ class LiveView extends RequestView<Admitted> {
   /** The gateway's own field is hidden from rules by its name; those of virtual hosts may be the upstream's as well. */
   get rawHeaders(): readonly string[] {
     const { rawHeaders, fields, tokenNames, addressing } = this.call
+    // Those of CONNECT are for the gateway.
+    if (isTunnel(this.call)) return none
     const isHiddenByName = tokenNames.length <= 1 && addressing.standsFor === undefined && addressing.road === undefined
     this.#rawHeaders ??= withoutNominated(isHiddenByName ? rawHeaders : withoutTokens(rawHeaders, tokenNames), fields)
     return this.#rawHeaders

@@ -1,19 +1,18 @@
 import type { Socket } from 'node:net'
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import { requestIdField } from '../../http/names.ts'
-import { webSockets } from '../../telemetry/layout.ts'
 import { failureKind, noteFailure } from '../../upstream/failure.ts'
-import type { Control, ResponseHead } from '../../upstream/handler.ts'
+import type { Control } from '../../upstream/handler.ts'
 import type { Exchange, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
-import { answerFields } from './answer-fields.ts'
 import { stillAllows } from './live.ts'
 
 interface TunnelEnds {
   readonly upstream: Socket
   /** Of the exchange with the upstream. */
   readonly control: Control
+  /** Counts open ones. */
+  readonly count: (change: 1 | -1) => void
 }
 
 /** Interval of the checks of rights and limits, milliseconds. */
@@ -23,42 +22,42 @@ const looksPerDecision = 5
 /** Longest time for the last bytes, milliseconds. */
 const lingerMs = 10_000
 
-/** An open WebSocket: bytes both ways, within limits. */
+/** An open WebSocket, or a tunnel that is not opened: bytes both ways, within limits. */
 export class Tunnel {
   readonly #exchange: Sendable
   readonly #client: Socket
   readonly #upstream: Socket
   readonly #control: Control
+  readonly #count: TunnelEnds['count']
   readonly #parts: Parts
   readonly #since: number
   /** When the last byte moved, steady milliseconds. */
   #movedAt: number
   #timer: NodeJS.Timeout | undefined
   #looks = 0
+  #isOpen = false
   #isOver = false
 
-  constructor(exchange: Sendable, { upstream, control }: TunnelEnds, parts: Parts) {
+  constructor(exchange: Sendable, { upstream, control, count }: TunnelEnds, parts: Parts) {
     this.#exchange = exchange
     this.#client = exchange.socket
     this.#upstream = upstream
     this.#control = control
+    this.#count = count
     this.#parts = parts
     this.#since = parts.clock.steady()
     this.#movedAt = this.#since
   }
 
-  open({ fields: received }: ResponseHead): void {
+  /** @param head of the answer that is still to be sent */
+  open(head = ''): void {
     if (!this.#mayPass()) return
-    const { requestId } = this.#exchange
-    const ours = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, requestId]
-    const fields = [...answerFields(received, this.#exchange), ...ours]
-    let head = 'HTTP/1.1 101 Switching Protocols\r\n'
-    for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
-    this.#client.write(`${head}\r\n`, 'latin1')
+    if (head !== '') this.#client.write(head, 'latin1')
     this.#client.on('data', (chunk: Buffer) => this.#passUp(chunk)).on('end', () => this.#upstream.end())
     if (this.#client.readableEnded) this.#upstream.end()
     this.#timer = setInterval(() => this.#look(), lookMs)
-    this.#parts.metrics.add(webSockets, 1)
+    this.#count(1)
+    this.#isOpen = true
     for (const listener of this.#parts.ends) listener.opened?.(this.#exchange)
   }
 
@@ -103,7 +102,7 @@ export class Tunnel {
   #limit(bound: 'upgrade_time' | 'upgrade_idle' | 'upgrade_bytes'): void {
     const { agent, requestId } = this.#exchange
     this.#parts.bounds.reached(bound, agent.id, requestId)
-    this.cut(refuse('busy', 'The WebSocket has reached a limit of the gateway.'))
+    this.cut(refuse('busy', 'The connection has reached a limit of the gateway.'))
   }
 
   /** One side has closed the WebSocket. Bytes that were written before are still sent. */
@@ -144,7 +143,7 @@ export class Tunnel {
     if (this.#isOver) return false
     this.#isOver = true
     clearInterval(this.#timer)
-    this.#parts.metrics.add(webSockets, -1)
+    if (this.#isOpen) this.#count(-1)
     this.#exchange.ending ??= ending
     return true
   }

@@ -4,11 +4,14 @@
  */
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../base/refusals.ts'
+import { requestIdField } from '../../http/names.ts'
+import { webSockets } from '../../telemetry/layout.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from '../../upstream/handler.ts'
 import type { ExchangeSender, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { checkAccepted } from '../steps/handshake.ts'
+import { answerFields } from './answer-fields.ts'
 import { Tunnel } from './tunnel.ts'
 
 /** Handles the answer when the handshake was not accepted, as for any request. */
@@ -58,8 +61,9 @@ export class WebSocketSender implements UpstreamHandler, ExchangeSender {
   onTunnel(upstream: Socket): void {
     const control = this.#control
     if (control === undefined || this.#head === undefined) throw new Error('cannot happen: a tunnel without a head')
-    this.#tunnel = new Tunnel(this.#exchange, { upstream, control }, this.#parts)
-    this.#tunnel.open(this.#head)
+    const count = (change: 1 | -1) => this.#parts.metrics.add(webSockets, change)
+    this.#tunnel = new Tunnel(this.#exchange, { upstream, control, count }, this.#parts)
+    this.#tunnel.open(acceptance(this.#head, this.#exchange))
   }
 
   onResponseData(chunk: Buffer): void {
@@ -86,4 +90,13 @@ export class WebSocketSender implements UpstreamHandler, ExchangeSender {
     if (this.#tunnel === undefined) this.#plain.end(refusal)
     else this.#tunnel.cut(refusal)
   }
+}
+
+/** The head that tells the client that its handshake was accepted. */
+function acceptance({ fields: received }: ResponseHead, exchange: Sendable): string {
+  const ours = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, exchange.requestId]
+  const fields = [...answerFields(received, exchange), ...ours]
+  let head = 'HTTP/1.1 101 Switching Protocols\r\n'
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return `${head}\r\n`
 }

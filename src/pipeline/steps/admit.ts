@@ -29,8 +29,10 @@ function limit(exchange: Authenticated, parts: Parts): StepResult {
   const { agent, startedAt, addressing } = exchange
   if (addressing.tunnel?.countsRequest() === false) return takeSlot(exchange, parts)
   const wait = parts.agentRate.take(agent.id, startedAt)
-  if (wait === undefined) return takeSlot(exchange, parts) ?? untilAsked(exchange, parts)
-  return wait > 0 ? refuseRate(exchange, wait, parts) : takeSlot(exchange, parts)
+  // Whether a CONNECT takes a place is decided later (intercept.ts).
+  const slot = addressing.road === 'tunnel' ? undefined : takeSlot
+  if (wait === undefined) return slot?.(exchange, parts) ?? untilAsked(exchange, parts)
+  return wait > 0 ? refuseRate(exchange, wait, parts) : slot?.(exchange, parts)
 }
 
 async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOutcome> {
@@ -42,10 +44,9 @@ async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOu
   return isStillAdmitted(exchange, parts) ? undefined : 'again'
 }
 
-function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
-  const { agent, requestId, addressing } = exchange
-  // The requests in the tunnel take them.
-  if (addressing.road === 'tunnel') return undefined
+/** Takes one of the agent's places for requests under way. */
+export function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
+  const { agent, requestId } = exchange
   if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
     parts.bounds.reached('agent_requests', agent.id, requestId)
     return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })

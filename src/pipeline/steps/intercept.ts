@@ -3,13 +3,18 @@ import { Tunnel } from '../../http/own-urls.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Admitted, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
+import { takeSlot } from './admit.ts'
 
-/** Opens a tunnel for a CONNECT. The requests in it pass all steps. */
+/**
+ * Opens a tunnel for a CONNECT. The requests in it pass all steps. A CONNECT to a host that is not opened passes the other steps
+ * itself.
+ */
 export function intercept(exchange: Admitted, parts: Parts): StepResult {
   if (exchange.addressing.road !== 'tunnel') return undefined
   const { agent, claims, token, target, requestId, socket, res } = exchange
   const { interception } = parts
   if (interception === undefined) throw new Error('cannot happen: a tunnel without a forward proxy')
+  if (!interception.hosts.opens(target.origin)) return takeSlot(exchange, parts)
   const tunnel = new Tunnel({ id: requestId, token, origin: target.origin })
   if (!interception.permits(tunnel.host)) return notPermitted
   const close = (): void => (tunnel.connection ?? socket).destroySoon()

@@ -1,4 +1,4 @@
-import { isRefusal } from '../../base/refusals.ts'
+import { isRefusal, refuse } from '../../base/refusals.ts'
 import type { Decided, StepOutcome, StepResult } from '../exchange.ts'
 import { useGrant } from '../held/grants.ts'
 import { suspend } from '../held/suspend.ts'
@@ -8,8 +8,11 @@ import { notHeld } from './handshake.ts'
 /** Holds a request for a person, if the decision says so and no grant covers it. */
 export function review(exchange: Decided, parts: Parts): StepResult {
   if (exchange.effect !== 'Hitl') return undefined
+  if (exchange.addressing.road === 'tunnel') return tunnelNotHeld
   return exchange.fields.webSocket ? notHeld : hold(exchange, parts)
 }
+
+const tunnelNotHeld = refuse('tunnel_needs_review')
 
 async function hold(exchange: Decided, parts: Parts): Promise<StepOutcome> {
   const granted = await useGrant(exchange, parts)
