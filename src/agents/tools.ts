@@ -112,11 +112,11 @@ export function createToolNotes({ store, clock, noteRepeated, onChange }: ToolNo
       const list = { ...given, server: keptServer(given.server) }
       const key = `${list.agentId} ${list.server}`
       const noted = (underway.get(key) ?? Promise.resolve()).catch(() => {}).then(() => compare(list))
-      const settled = noted.finally(() => {
-        if (underway.get(key) === settled) underway.delete(key)
+      const done = noted.finally(() => {
+        if (underway.get(key) === done) underway.delete(key)
       })
-      underway.set(key, settled)
-      return settled
+      underway.set(key, done)
+      return done
     },
   }
 }

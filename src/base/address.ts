@@ -161,18 +161,18 @@ export function parseRange(text: string): Subnet | undefined {
 const classes = ranges.map(([name, cidrs]) => ({ name, set: AddressRanges.of(cidrs) }))
 
 /** Classes found before: range sets are slow, and few addresses are asked for again and again. */
-const known = new Memo<string, AddressClass>(10_000)
+const cache = new Memo<string, AddressClass>(10_000)
 
 /**
  * Class of an address in any spelling; the narrowest range that holds it wins. Text that is not an address is reserved,
  * so that nothing connects to it.
  */
 export function classifyAddress(ip: string): AddressClass {
-  const before = known.get(ip)
+  const before = cache.get(ip)
   if (before !== undefined) return before
   const address = canonicalAddress(ip)
   const found =
     address === undefined ? 'reserved' : (classes.find(({ set }) => set.hasCanonical(address))?.name ?? 'public')
-  known.set(ip, found)
+  cache.set(ip, found)
   return found
 }

@@ -68,11 +68,11 @@ export async function openCredentials(
   return {
     fieldsFor(request) {
       const fields: string[] = []
-      const settled = new Set<string>()
+      const named = new Set<string>()
       for (const [index, entry] of entries.entries()) {
         // Of several entries for one field the first counts.
-        if (settled.has(entry.header) || !applies(entry, request)) continue
-        settled.add(entry.header)
+        if (named.has(entry.header) || !applies(entry, request)) continue
+        named.add(entry.header)
         const { Override, Header } = entry.setting
         if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index]!)
         else if (Override === 'Refuse') return conflict(entry)

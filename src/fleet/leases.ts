@@ -27,7 +27,7 @@ export interface LeasesOptions {
 export class Leases implements TokenLeases {
   readonly #options: LeasesOptions
   /** Keys that this gateway holds tokens of, or has something to say about. */
-  readonly #known = new Set<string>()
+  readonly #keys = new Set<string>()
   #needed = new Set<string>()
   /** The last call failed, or took too long: requests do not wait for the next ones until one is answered in time. */
   #isAway = false
@@ -43,7 +43,7 @@ export class Leases implements TokenLeases {
   }
 
   need(key: string): void {
-    this.#known.add(key)
+    this.#keys.add(key)
     this.#needed.add(key)
     if (this.#isRunning || this.#isClosed) return
     this.#isRunning = true
@@ -87,7 +87,7 @@ export class Leases implements TokenLeases {
     const asks: LeaseAsk[] = []
     for (const key of keys) {
       const ask = buckets.ask(key, sent)
-      if (ask === undefined) this.#known.delete(key)
+      if (ask === undefined) this.#keys.delete(key)
       else asks.push(ask)
     }
     try {
@@ -111,6 +111,6 @@ export class Leases implements TokenLeases {
 
   #sweep(): void {
     const now = this.#options.clock.steady()
-    for (const key of this.#known) if (this.#options.buckets.isIdle(key, now)) this.need(key)
+    for (const key of this.#keys) if (this.#options.buckets.isIdle(key, now)) this.need(key)
   }
 }

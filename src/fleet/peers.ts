@@ -37,7 +37,7 @@ export interface ObservedPeer<R extends PeerRow> {
 }
 
 /** A change, and when its commit was answered. */
-export interface Settling {
+export interface AwaitedChange {
   readonly change: number
   readonly answered: number
 }
@@ -91,7 +91,7 @@ export class Peers<R extends PeerRow = PeerRow> {
   }
 
   /** Time at `now` until a gateway that has not heard of the change serves no more. */
-  fencedIn({ answered }: Settling, now: number): number {
+  fencedIn({ answered }: AwaitedChange, now: number): number {
     return answered + this.fencedAfter - now
   }
 
@@ -112,7 +112,7 @@ export class Peers<R extends PeerRow = PeerRow> {
    *
    * @param sent when the last look was sent
    */
-  isSettled({ change, answered }: Settling, sent: number): boolean {
+  isEverywhere({ change, answered }: AwaitedChange, sent: number): boolean {
     if (sent - answered > this.fencedAfter) return true
     return this.#others().every(
       ({ row, since }) => row.applied < 0 || row.applied >= change || sent - since > this.fencedAfter,

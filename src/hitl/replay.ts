@@ -92,7 +92,7 @@ export async function replay(
   })
   if (result.kind === 'notSent') return await release(options, attempt, result.refusal)
   if (result.kind === 'failed') {
-    await settle(options, attempt, { replay: 'failed', responseStatus: null, sealedResponse: null })
+    await recordOrRetry(options, attempt, { replay: 'failed', responseStatus: null, sealedResponse: null })
     return result.refusal
   }
   return await pass(options, attempt, result)
@@ -122,7 +122,7 @@ async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: Answer
   const rawHeaders = without(answer.rawHeaders, isOwnField)
   const late = attempt.lease.until - (options.settings.LeaseSeconds * 1_000) / 2
   const record = (sealedResponse: Uint8Array | null, replay: ReplayOutcome['replay'] = 'completed') =>
-    settle(options, attempt, { replay, responseStatus: status, sealedResponse })
+    recordOrRetry(options, attempt, { replay, responseStatus: status, sealedResponse })
   let recorded = false
   const work = relay(answer.body, body, {
     length: Number(fieldValues(rawHeaders, 'content-length')[0] ?? Number.NaN),
@@ -168,7 +168,7 @@ async function grant(options: HitlOptions, { item, approval }: ReplayAttempt): P
 }
 
 /** Records the outcome, or tries on in the background when the store fails. */
-async function settle(options: HitlOptions, attempt: ReplayAttempt, outcome: ReplayOutcome): Promise<void> {
+async function recordOrRetry(options: HitlOptions, attempt: ReplayAttempt, outcome: ReplayOutcome): Promise<void> {
   // The attempt failed because the gateway stops; it is recorded as unknown.
   if (attempt.lease.abandoned.aborted) return
   try {
@@ -183,7 +183,7 @@ async function recordOutcome(options: HitlOptions, attempt: ReplayAttempt, outco
   const { item } = attempt
   const { replay, responseStatus } = outcome
   const entry = replayEntry(options, attempt, { action: 'hitl.replay', outcome: replay, responseStatus })
-  const isRecorded = await options.store.hitl.settle(item.id, item.attempt, outcome, entry)
+  const isRecorded = await options.store.hitl.recordOutcome(item.id, item.attempt, outcome, entry)
   if (isRecorded && replay === 'completed') options.noteVerdict(item.agentId, 'humanApproval')
 }
 

@@ -14,17 +14,17 @@ export function readBody(req: IncomingMessage, limit: number): Promise<Buffer | 
   return new Promise(resolve => {
     const chunks: Buffer[] = []
     let size = 0
-    const settle = (outcome: Buffer | Refusal) => {
+    const done = (outcome: Buffer | Refusal) => {
       req.off('data', take).off('end', finish).off('close', abort)
       resolve(outcome)
     }
     const take = (chunk: Buffer) => {
       size += chunk.length
       if (size <= limit) chunks.push(chunk)
-      else settle(tooLarge)
+      else done(tooLarge)
     }
-    const finish = () => settle(Buffer.concat(chunks, size))
-    const abort = () => settle(refuse('invalid_request', 'The request ended before its body did.'))
+    const finish = () => done(Buffer.concat(chunks, size))
+    const abort = () => done(refuse('invalid_request', 'The request ended before its body did.'))
     // An aborted request emits `error` before `close`; without a listener it would end the process.
     req
       .on('data', take)

@@ -226,10 +226,10 @@ export function passFields(raw: readonly string[], out: string[]): boolean {
   let leads = false
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i]!
-    const known = fieldName(name)
-    if (known.lower === 'connection') nominated = connectionNames(raw[i + 1]!, nominated)
-    if (known.leads !== undefined) leads = true
-    if (!known.hopByHopResponse && !known.isOurs) out.push(name, raw[i + 1]!)
+    const field = fieldName(name)
+    if (field.lower === 'connection') nominated = connectionNames(raw[i + 1]!, nominated)
+    if (field.leads !== undefined) leads = true
+    if (!field.hopByHopResponse && !field.isOurs) out.push(name, raw[i + 1]!)
   }
   if (nominated !== undefined) removeNames(out, nominated)
   return leads

@@ -25,9 +25,9 @@ export interface FieldName {
 }
 
 /** Bounds of the cache, since callers choose the names. */
-const maxKnown = 1_024
-const maxKnownLength = 64
-const known = new Memo<string, FieldName>(maxKnown)
+const maxCached = 1_024
+const maxCachedLength = 64
+const memo = new Memo<string, FieldName>(maxCached)
 const cache = new DirectMappedCache<FieldName>(512)
 
 /** Fields that `readFields` notes. */
@@ -71,14 +71,14 @@ export function fieldName(name: string): FieldName {
 }
 
 function find(name: string): FieldName {
-  const found = known.get(name) ?? learn(name)
-  if (name.length <= maxKnownLength) cache.set(name, found)
+  const found = memo.get(name) ?? describe(name)
+  if (name.length <= maxCachedLength) cache.set(name, found)
   return found
 }
 
-function learn(name: string): FieldName {
+function describe(name: string): FieldName {
   const lower = name.toLowerCase()
-  const learnt = {
+  const described = {
     lower,
     isToken: token.test(name),
     folded: foldName(name),
@@ -89,9 +89,9 @@ function learn(name: string): FieldName {
     leads: leading.get(lower),
     steersGateway: steering.has(lower),
   }
-  if (name.length > maxKnownLength) return learnt
-  known.set(name, learnt)
-  return learnt
+  if (name.length > maxCachedLength) return described
+  memo.set(name, described)
+  return described
 }
 
 /** In every answer: the id of the request in the log. */

@@ -66,8 +66,8 @@ export function createInterception(parts: InterceptionParts): Interception {
       socket.write(established)
       const leave = (): unknown => socket.destroy()
       const timer = setTimeout(leave, parts.timeoutMs)
-      const opening = { parts, tunnel, socket, settled: () => clearTimeout(timer) }
-      socket.once('close', opening.settled).once('end', leave)
+      const opening = { parts, tunnel, socket, stopTimer: () => clearTimeout(timer) }
+      socket.once('close', opening.stopTimer).once('end', leave)
       socket.once('data', (first: Buffer) => {
         socket.pause()
         socket.off('end', leave)
@@ -83,11 +83,11 @@ interface Opening {
   readonly tunnel: Tunnel
   readonly socket: Socket
   /** The first request can be read now, or never. */
-  settled(): void
+  stopTimer(): void
 }
 
-function passInClear({ tunnel, socket, settled }: Opening, first: Buffer, adopt: (connection: Duplex) => void): void {
-  settled()
+function passInClear({ tunnel, socket, stopTimer }: Opening, first: Buffer, adopt: (connection: Duplex) => void): void {
+  stopTimer()
   tunnel.scheme = 'http'
   setTunnel(socket, tunnel)
   adopt(socket)
@@ -98,7 +98,7 @@ function passInClear({ tunnel, socket, settled }: Opening, first: Buffer, adopt:
 }
 
 async function secure(opening: Opening, first: Buffer, adopt: (connection: Duplex) => void): Promise<void> {
-  const { parts, tunnel, socket, settled } = opening
+  const { parts, tunnel, socket, stopTimer } = opening
   try {
     const secureContext = await parts.leafs.contextFor(tunnel.host)
     if (socket.destroyed) return
@@ -112,7 +112,7 @@ async function secure(opening: Opening, first: Buffer, adopt: (connection: Duple
     const leave = (): void => fail(brokenOff)
     connection.on('error', error => fail(reasonOf(error))).once('end', leave)
     connection.once('secure', () => {
-      settled()
+      stopTimer()
       connection.off('end', leave)
       parts.onHandshake(connection.isSessionReused())
       // After the handshake, since a resumed session has no moment before it in which node tells the name.

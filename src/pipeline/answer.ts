@@ -5,7 +5,7 @@ import { errorFormatOf } from './error-format.ts'
 import type { Exchange } from './exchange.ts'
 import { inFormOfClient } from './steps/credential.ts'
 
-/** Refuses an exchange, once: one that was ended while it waited stays as it was answered then. */
+/** Refuses an exchange, once. An exchange that was ended while it waited keeps its first answer. */
 export function answer(exchange: Exchange, given: Refusal): void {
   if (exchange.refusal !== undefined) return
   const refusal = inFormOfClient(exchange, given)
@@ -24,8 +24,8 @@ export function answer(exchange: Exchange, given: Refusal): void {
 }
 
 /**
- * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3): that it was cut short shows only
- * in a reset.
+ * In HTTP/1.0 a body without a length ends with the connection (RFC 9112 section 6.3), so only a reset shows that it is
+ * truncated.
  */
 export function breakOff({ req, res, socket }: Exchange): void {
   if (req.httpVersion === '1.0') resetConnection(socket)

@@ -103,13 +103,13 @@ export class BodyLoan {
   /** A write is over: the system has all of it. */
   finish(): void {
     this.#over += 1
-    this.#settle()
+    this.#giveBack()
   }
 
   /** The exchange is over. */
   end(): void {
     this.#isEnded = true
-    this.#settle()
+    this.#giveBack()
   }
 
   /** Another part reads the body as well: its memory is left to the garbage collector. */
@@ -117,7 +117,7 @@ export class BodyLoan {
     this.#isKept = true
   }
 
-  #settle(): void {
+  #giveBack(): void {
     if (!this.#isEnded || this.#isKept || this.#begun === 0 || this.#over < this.#begun) return
     this.#isKept = true
     this.#memory.give(this.#body)

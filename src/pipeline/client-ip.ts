@@ -7,9 +7,9 @@ import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'
 export type ClientIp = (socket: Socket, rawHeaders: readonly string[]) => string
 
 /**
- * Address of the client: the peer, or what a trusted proxy says of it. `X-Forwarded-For` is read from the right, and
- * only as far as each hop is trusted: what lies left of that may be made up. Clients over a unix socket have no
- * address: all of them are `unix`, and trusted as a proxy only when that name is among the trusted ones.
+ * Address of the client: the peer, or the address that a trusted proxy reports. `X-Forwarded-For` is read from the right,
+ * and only while each hop is trusted: entries further left may be forged. Clients over a unix socket have no address: all of
+ * them are `unix`, and trusted as a proxy only when that name is among the trusted ones.
  */
 export function createClientIp(trustedProxies: readonly string[]): ClientIp {
   if (trustedProxies.length === 0) return addressOf
@@ -36,21 +36,21 @@ export function createClientIp(trustedProxies: readonly string[]): ClientIp {
 export function createPeerOf(trustedProxies: readonly string[]): (socket: Socket) => string | undefined {
   const trusts = trustIn(trustedProxies)
   // Worked out once for each address: most connections come from a few.
-  const known = new Map<string, string | undefined>()
+  const cache = new Map<string, string | undefined>()
   const learn = (address: string): string | undefined => {
-    if (known.size >= maxKnown) known.clear()
+    if (cache.size >= maxCached) cache.clear()
     const peer = address === '' || trusts(address) ? undefined : networkOf(address)
-    known.set(address, peer)
+    cache.set(address, peer)
     return peer
   }
   return socket => {
     const address = addressOf(socket)
-    return known.get(address) ?? (known.has(address) ? undefined : learn(address))
+    return cache.get(address) ?? (cache.has(address) ? undefined : learn(address))
   }
 }
 
 /** Addresses of peers that are remembered. */
-const maxKnown = 1_024
+const maxCached = 1_024
 
 function trustIn(trustedProxies: readonly string[]): (peer: string) => boolean {
   const trustsUnix = trustedProxies.some(isUnix)

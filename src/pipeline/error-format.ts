@@ -1,7 +1,7 @@
 import type { ErrorFormat } from '../http/error-body.ts'
 import { providerOfPath } from '../policy/language/fields/llm.ts'
 
-/** Hosts whose clients read errors in a form of their own, with all that is below them. */
+/** Hosts whose clients read errors in a special form; each entry includes its subdomains. */
 const formats: readonly (readonly [string, ErrorFormat])[] = [
   ['googleapis.com', 'google'],
   ['slack.com', 'slack'],
@@ -11,7 +11,7 @@ const formats: readonly (readonly [string, ErrorFormat])[] = [
 
 const gitPath = /\/(?:info\/refs\?service=)?git-(?:upload|receive)-pack$/
 
-/** How the client that calls this URL, valid or not, reads errors; undefined: as most do. */
+/** The form in which clients of this URL, valid or not, read errors; undefined: the usual form. */
 export function errorFormatOf(url: string): ErrorFormat | undefined {
   const [, host = '', target = ''] = /^https?:\/\/([^/?#:]*)[^/?#]*([^#]*)/i.exec(url) ?? []
   const name = host.toLowerCase()

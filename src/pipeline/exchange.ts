@@ -35,7 +35,7 @@ export type StepResult = StepOutcome | Promise<StepOutcome>
 /** The sender of a request to its upstream. */
 export interface ExchangeSender {
   clientClosed(): void
-  /** Ends it at once: nothing more leaves, in either direction. */
+  /** Ends the request at once: nothing more is sent, in either direction. */
   end(refusal: Refusal): void
 }
 
@@ -63,7 +63,7 @@ export class Exchange {
   readonly addressing: Addressing
   fields: RequestFields
   readonly expectsContinue: boolean
-  /** It has taken its connection over: no other request follows on it. */
+  /** The request has taken over its connection: no other request follows. */
   readonly isUpgraded: boolean
   /** Steady milliseconds. */
   readonly startedAt: number
@@ -148,12 +148,12 @@ export class Exchange {
     this.startedAt = startedAt
   }
 
-  /** It was ended, or its client left: nothing more may be done for it. */
+  /** The exchange was ended, or its client left: no more work may be done for it. */
   get isOver(): boolean {
     return this.refusal !== undefined || this.res.destroyed
   }
 
-  /** How it ended: a refusal by its code. What the gateway answered for itself without refusing anything is `answered`. */
+  /** How it ended; a refusal by its code. `answered`: the gateway answered by itself, and refused nothing. */
   get outcome(): string {
     const { ending, refusal } = this
     return ending === 'refused' ? (refusal ?? 'answered') : (ending ?? 'aborted')
@@ -172,7 +172,7 @@ export class Exchange {
     return this.fields.contentLength !== 0
   }
 
-  /** Tells a client that waits for it to send its body. Only called once the body is wanted. */
+  /** Sends 100 Continue to a client that waits for it. Call it when the body is wanted. */
   continue(): void {
     if (!this.expectsContinue || this.#continued) return
     this.#continued = true
@@ -191,7 +191,7 @@ export interface Admitted extends Authenticated {
   target: Target
 }
 
-/** There is a decision on it. */
+/** The policies have decided. */
 export interface Decided extends Admitted {
   decision: Decision
   effect: Effect

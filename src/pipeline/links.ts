@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts'
 export interface LinkedAnswer extends Linked, Pick<Exchange, 'addressing'> {}
 
 /**
- * The link with which the client reaches what an upstream refers to; undefined when it cannot.
+ * The link with which the client reaches a reference of the upstream; undefined when it cannot.
  *
  * @param reference relative to the target of the request; bytes, each as the code point of the same number
  */

@@ -4,10 +4,10 @@ import type { SharedAmount } from '../limits/shared-amount.ts'
 
 export interface OpenTunnel {
   readonly agentId: string
-  /** Of the key that opened it; undefined for another token. */
+  /** Key of the agent that opened it; undefined for another kind of token. */
   readonly keyId: string | undefined
   readonly socket: Socket
-  /** Ends it once what was written has left. */
+  /** Ends the tunnel after the written bytes are sent. */
   close(): void
 }
 
@@ -24,7 +24,7 @@ export class OpenTunnels {
     this.#onChange = onChange
   }
 
-  /** False when the agent has as many as it may have. */
+  /** False when the agent has the maximum of tunnels. */
   open(tunnel: OpenTunnel): boolean {
     const { agentId, socket } = tunnel
     if (!this.#counts.take(agentId, 1, this.#max)) return false

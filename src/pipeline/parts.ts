@@ -26,13 +26,13 @@ import type { OpenTunnels } from './open-tunnels.ts'
 import type { ExchangeWatch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
 
-/** The part of human in the loop that the pipeline uses; human in the loop uses the pipeline to send. */
+/** The parts of human in the loop that the pipeline uses. They use the pipeline to send. */
 export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
 
-/** What a call needs on its way to its upstream, held ones included. */
+/** Parts for sending a call, live or held. */
 export type OutboundParts = Omit<Parts, keyof Reviews | 'readers'>
 
-/** What readers of answers use. */
+/** Parts for the readers of answers. */
 export type ReaderParts = Omit<Parts, 'readers'>
 
 /** The parts of the gateway that the pipeline uses. None of them waits for the store on an allowed request. */
@@ -61,8 +61,8 @@ export interface Parts {
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   /**
-   * Why nothing may be sent, when this thread may lack the latest changes: the main thread has given it up because it
-   * hung, or the gateway cannot reach its database.
+   * Set when nothing may be sent because this thread may lack the latest changes: the main thread has given this thread up
+   * because it hung, or the gateway cannot reach its database.
    */
   readonly fencedAs: () => 'draining' | 'fenced' | undefined
   readonly clientIpOf: ClientIp
@@ -78,11 +78,11 @@ export interface Parts {
   readonly workTurns: WorkTurns
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics
-  /** Notes the tools that an agent gets to see. */
+  /** Records the tools that are listed to an agent. */
   readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
-  /** Told of the end of each exchange. */
+  /** Called at the end of each exchange. */
   readonly ends: readonly EndListener[]
   /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void

@@ -4,19 +4,19 @@ import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { askReaders } from './answers/readers.ts'
 import { type Admitted, Exchange, type Sendable, type StepOutcome, type StepResult } from './exchange.ts'
-import { freeKey, settleKey } from './held/grants.ts'
+import { freeKey, releaseKey } from './held/grants.ts'
 import { readRefused } from './mcp/requests.ts'
 import type { CallKind, OutboundStep } from './outbound/call.ts'
 import { forward } from './outbound/forward.ts'
 import { live } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
-import { admit, checkSize, settleSlot } from './steps/admit.ts'
+import { admit, checkSize, releaseSlot } from './steps/admit.ts'
 import { authenticate } from './steps/authenticate.ts'
-import { passCircuit, settlePermit } from './steps/circuit.ts'
+import { passCircuit, releasePermit } from './steps/circuit.ts'
 import { decide } from './steps/decide.ts'
 import { attachCredentials, checkName, lookUp } from './steps/destination.ts'
 import { checkHandshake } from './steps/handshake.ts'
-import { settleBody } from './steps/hold-body.ts'
+import { releaseBody } from './steps/hold-body.ts'
 import { answerLastHop } from './steps/hops.ts'
 import { intercept } from './steps/intercept.ts'
 import { refuseMisplaced } from './steps/misplaced.ts'
@@ -62,14 +62,14 @@ interface PipelineStep {
 }
 
 /**
- * Gives back what an exchange may have taken, however it ended: each of them does nothing when nothing was taken, or when it
- * was given back before.
+ * Each releases one kind of reservation at the end of an exchange. It does nothing when there is none, or when it was
+ * released before.
  */
 const reservations: readonly ((exchange: Exchange, parts: Parts) => void)[] = [
-  settleSlot,
-  settleBody,
-  settlePermit,
-  settleKey,
+  releaseSlot,
+  releaseBody,
+  releasePermit,
+  releaseKey,
 ]
 
 /** Enforces policy on a request. Returns at once; the steps answer the request. */
@@ -83,7 +83,7 @@ export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
 /** A request starts at most this often. Its rights rarely change more often while it waits. */
 const maxRounds = 5
 
-/** Takes all steps, at first and whenever the right to go on has changed while the request waited. */
+/** Runs all steps, at first and again when the right to go on has changed while the request waited. */
 function start(exchange: Exchange, parts: Parts): void {
   exchange.rounds += 1
   if (exchange.rounds > maxRounds) {
@@ -92,7 +92,7 @@ function start(exchange: Exchange, parts: Parts): void {
   else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
 }
 
-/** Takes the steps from number `first` on. After a step that waits, `resume` takes the rest. */
+/** Runs the steps from number `first` on. After a step that waits, `resume` runs the rest. */
 function proceed(exchange: Exchange, parts: Parts, first: number): void {
   // The client left, or the request was ended. A step that saw this may have left its work undone.
   if (exchange.isOver) return
@@ -143,13 +143,13 @@ function fail(exchange: Exchange, error: unknown, parts: Parts, step?: PipelineS
   answer(exchange, refuse('internal'))
 }
 
-/** Its connection is for others now, who are counted and logged. */
+/** The connection now carries other requests, which are counted and logged. */
 function leave(exchange: Exchange, parts: Parts): void {
   parts.watch.remove(exchange)
-  for (const settle of reservations) settle(exchange, parts)
+  for (const release of reservations) release(exchange, parts)
 }
 
-/** The end of every other exchange. */
+/** Ends every other exchange. */
 function close(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
@@ -168,6 +168,6 @@ function close(exchange: Exchange, parts: Parts): void {
       parts.report(`the end of a request was not noted: ${listener.name}`, error)
     }
   }
-  // The memory of the body goes back to others: the listeners have read its length by now.
-  for (const settle of reservations) settle(exchange, parts)
+  // The memory of the body is reused: the listeners have read its length before.
+  for (const release of reservations) release(exchange, parts)
 }

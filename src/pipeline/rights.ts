@@ -19,19 +19,19 @@ export function isStillAdmitted(exchange: Authenticated, parts: OutboundParts): 
   // Another record of an active agent: its trust, its roles or its policy have changed.
   if (now === undefined || (now !== agent && agentProblem(now) !== undefined)) return false
   exchange.agent = now
-  // A token is good as long as the verifier says so at once: its expiry, its key and its binding to the agent hold.
+  // A token is good while the verifier accepts it at once: expiry, key and binding to the agent are still right.
   const claims = parts.verifyToken(token)
   return typeof claims !== 'string' && !(claims instanceof Promise) && claims.sub === agent.id
 }
 
-/** Whether the decision still stands as well: the same rules are in force for the agent. */
+/** Whether the decision still holds, too: the same rules are in force for the agent. */
 export function holds(exchange: Authenticated, parts: OutboundParts): boolean {
   return isStillAdmitted(exchange, parts) && parts.rulebookOf(exchange.agent) === exchange.rulebook
 }
 
 /**
- * Ends what an agent has under way once it may no longer act, or has been let in by a key that was revoked. Call it when
- * the registry shows a change.
+ * Ends requests under way of an agent that may no longer act, and requests with a key that was revoked. Call it when the
+ * registry shows a change.
  */
 export function endUnlessActive(
   id: string,
@@ -48,8 +48,8 @@ export function endUnlessActive(
 }
 
 /**
- * Ends everything under way, since this gateway may lack changes that withdraw the right to it. Calls that wait for a
- * verdict are told that there is none yet. Returns how many there were.
+ * Ends all requests under way, since this gateway may lack changes that withdraw their rights. Calls that wait for a verdict
+ * are answered as undecided. Returns the number of requests.
  */
 export function endFenced({ watch }: Pick<OutboundParts, 'watch'>): number {
   const all = watch.underway(() => true)
@@ -60,7 +60,7 @@ export function endFenced({ watch }: Pick<OutboundParts, 'watch'>): number {
   return all.length
 }
 
-/** What has left for the upstream may have been carried out: the client must not take this for an invitation to repeat it. */
+/** The upstream may have carried out a request that was sent, so the answer must not invite the client to repeat it. */
 export function refuseFenced({ sentAt }: Exchange, code: 'draining' | 'fenced'): Refusal {
   return refuse(code, sentAt === undefined || code === 'draining' ? undefined : endedMidway)
 }

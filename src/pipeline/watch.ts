@@ -12,7 +12,7 @@ export interface ExchangeWatch {
   sweep(): void
 }
 
-/** Slowest pace at which a client may send a body. */
+/** Minimum rate at which a client must send a body. */
 export interface MinimumRate {
   /** 0 is no limit. */
   readonly bytesPerSecond: number
@@ -25,16 +25,16 @@ interface WatchParts {
   /** Longest time in which a client sends nothing of its body, or reads nothing of the answer, milliseconds. */
   readonly idleMs: number
   readonly pace: MinimumRate
-  /** Called for a body that comes too slowly. */
+  /** Called for a body below the minimum rate. */
   readonly onSlow: (exchange: Exchange) => void
   /** Called for an answer of which the client takes nothing. */
   readonly onStalled: (exchange: Exchange) => void
 }
 
-/** @param count its first number is how many exchanges there are */
+/** @param count its first number is the number of exchanges */
 export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchParts, count: Int32Array): ExchangeWatch {
-  // An array, and in each exchange its place in it: a Map that every request fills and empties leaves chains of old
-  // tables behind, which keep its exchanges alive until a full collection (22 % more CPU for each request).
+  // An array, and its index in each exchange: a Map that every request fills and empties leaves chains of old tables behind,
+  // which keep its exchanges alive until a full collection (22 % more CPU for each request).
   const flying: Exchange[] = []
 
   const sendsNothing = ({ req, socket }: Exchange, progress: TransferProgress, now: number): boolean => {

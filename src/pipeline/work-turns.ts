@@ -13,7 +13,7 @@ export interface WorkTurns {
    * @param begun the work has had a turn before: it comes before other work of the agent, which holds less memory
    */
   next(agentId: string, begun?: boolean): Promise<void>
-  /** Tells how many steps a piece of work took. */
+  /** Counts the steps of a piece of work. */
   spend(steps: number): void
 }
 
@@ -24,7 +24,7 @@ export interface WorkTurns {
  * @param soon calls back in the next round of the event loop
  */
 export function createWorkTurns(soon: (work: () => void) => void = setImmediate): WorkTurns {
-  // The agent that is next comes first.
+  // The Map is in the order of turns.
   const waiting = new Map<string, (() => void)[]>()
   let left = stepsPerTurn
   const schedule = once(soon, () => {
@@ -73,7 +73,7 @@ export async function workInTurns(work: Work, agentId: string, turns: WorkTurns,
 }
 
 /**
- * Does divided work in turns of the agent, at once when there is room for it.
+ * Does divided work in turns of the agent, at once while there is capacity.
  *
  * @param steps of each part
  */

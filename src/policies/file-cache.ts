@@ -16,14 +16,14 @@ interface CacheOptions<T> {
 }
 
 export function createFileCache<T>(directory: string, { isWanted, load, failed }: CacheOptions<T>): FileCache<T> {
-  let known: ReadonlyMap<string, { readonly stamp: string; readonly value: T }> = new Map()
+  let entries: ReadonlyMap<string, { readonly stamp: string; readonly value: T }> = new Map()
   return {
     async read() {
       const next = new Map<string, { readonly stamp: string; readonly value: T }>()
       const values: T[] = []
       for (const [name, stamp] of await stampsOf(directory, isWanted)) {
         const path = join(directory, name)
-        const before = known.get(name)
+        const before = entries.get(name)
         try {
           const value = before?.stamp === stamp ? before.value : await load(path)
           next.set(name, { stamp, value })
@@ -32,7 +32,7 @@ export function createFileCache<T>(directory: string, { isWanted, load, failed }
           values.push(failed(path, asError(error)))
         }
       }
-      known = next
+      entries = next
       return values
     },
   }

@@ -13,7 +13,7 @@ export interface PolicyTest extends RequestDescription {
   readonly name: string
   /** The expected decision; omitted members are not compared. */
   readonly expect: {
-    /** null: the head alone does not settle it (`phase: head`). */
+    /** null: the head alone is not enough (`phase: head`). */
     readonly decision: 'Allow' | 'Deny' | 'Hitl' | null
     readonly rule?: string | null
     readonly phase?: 'head' | 'body'

@@ -23,8 +23,8 @@ export function createRulebooks(
 ): (agent: AgentRecord) => Rulebook {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
   // One a policy name, good as long as the policies in force are the same.
-  const known = new Map<string | null, Rulebook>()
-  let older: ReadonlyMap<string | null, Rulebook> = known
+  const cache = new Map<string | null, Rulebook>()
+  let older: ReadonlyMap<string | null, Rulebook> = cache
   let inForce = book.list()
 
   const make = (assigned: string | null): Rulebook => {
@@ -44,16 +44,16 @@ export function createRulebooks(
   return ({ policyName }) => {
     if (inForce !== book.list()) {
       inForce = book.list()
-      older = new Map(known)
-      known.clear()
+      older = new Map(cache)
+      cache.clear()
     }
-    const before = known.get(policyName)
+    const before = cache.get(policyName)
     if (before !== undefined) return before
     const made = make(policyName)
     const same = older.get(policyName)
     // A request that waits is decided again when its rulebook is another one: not for a change of other policies.
     const rulebook = same !== undefined && isSame(same, made) ? same : made
-    known.set(policyName, rulebook)
+    cache.set(policyName, rulebook)
     return rulebook
   }
 }

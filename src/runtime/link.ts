@@ -88,7 +88,7 @@ export function openLink<Ours, Theirs>(
     if ('ask' in message) void work.begin(message)
     else if ('notify' in message) run(message.notify, message.args).catch(() => {})
     else if ('abort' in message) work.abort(message.abort)
-    else calls.settle(message)
+    else calls.receive(message)
   })
   const end = (): void => {
     calls.end()
@@ -171,7 +171,7 @@ function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefI
     notify(method: string, args: readonly unknown[]): void {
       if (!ended) port.postMessage({ notify: method, args } satisfies LinkMessage, [])
     },
-    settle(answers: readonly LinkAnswer[]): void {
+    receive(answers: readonly LinkAnswer[]): void {
       for (const one of answers) {
         const caller = waiting.get(one.answer)
         waiting.delete(one.answer)

@@ -66,7 +66,7 @@ export const methods = {
     due: 'read',
     claim: 'write',
     release: 'write',
-    settle: 'write',
+    recordOutcome: 'write',
     deny: 'write',
     withdraw: 'write',
     extend: 'write',

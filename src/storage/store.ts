@@ -233,7 +233,7 @@ export interface HitlTable {
    * Records the outcome if `attempt` still holds the claim; drops the sealed request when completed. A claim is held until its
    * outcome is recorded or a resend takes it over, even after its lease has run out.
    */
-  settle(id: string, attempt: number, outcome: ReplayOutcome, entry: AuditEntry): Promise<boolean>
+  recordOutcome(id: string, attempt: number, outcome: ReplayOutcome, entry: AuditEntry): Promise<boolean>
   deny(
     id: string,
     verdict: { readonly reviewer: string; readonly comment: string | null; readonly now: number },

@@ -33,7 +33,7 @@ interface VerifiedKey {
 }
 
 /** Keys whose hash is remembered. */
-const maxKnown = 20_000
+const maxCached = 20_000
 /** Uses of a key are noted no more often than this, milliseconds. */
 const noteEveryMs = 600_000
 
@@ -42,7 +42,7 @@ const noteEveryMs = 600_000
  * a revoked one is gone at once.
  */
 export function createKeyVerifier({ clock, byKeyHash, onUse }: KeyVerifierParts): Verify {
-  const known = new LRUCache<string, VerifiedKey>({ max: maxKnown })
+  const cache = new LRUCache<string, VerifiedKey>({ max: maxCached })
 
   const learn = (token: string): VerifiedKey | undefined => {
     if (!isAgentKey(token)) return undefined
@@ -51,16 +51,16 @@ export function createKeyVerifier({ clock, byKeyHash, onUse }: KeyVerifierParts)
   }
 
   return token => {
-    const found = known.get(token) ?? learn(token)
+    const found = cache.get(token) ?? learn(token)
     const key = found && byKeyHash(found.hash)
     if (found === undefined || key === undefined) {
-      known.delete(token)
+      cache.delete(token)
       return 'no_key'
     }
     if (found.key !== key) {
       found.key = key
       found.claims = claimsOf(key)
-      known.set(token, found)
+      cache.set(token, found)
     }
     const now = clock.now()
     if (!isAlive(found.claims, now)) return 'expired'

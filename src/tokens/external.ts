@@ -63,7 +63,7 @@ export interface External {
 }
 
 const section = 'Security:AgentAuth:ExternalIdentity'
-const maxKnown = 20_000
+const maxCached = 20_000
 /** Asymmetric only: a public key must never pass for a shared secret. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 const headerNames = new Set(['alg', 'typ', 'kid', 'x5t', 'x5t#S256'])
@@ -121,7 +121,7 @@ function createTokenCheck(
   introspect: Introspect | undefined,
   { settings, clock }: ExternalParts,
 ): Verify {
-  const known = new LRUCache<string, Signed>({ max: maxKnown })
+  const cache = new LRUCache<string, Signed>({ max: maxCached })
 
   async function check(token: string): Promise<Claims | TokenProblem> {
     const verified = await verifyWith(keySet, token, settings, clock)
@@ -130,12 +130,12 @@ function createTokenCheck(
     if (!areClaims(payload, clock.now())) return 'claims'
     if (!isAccessToken(payload)) return 'foreign'
     if (!isAlive(payload, clock.now())) return 'expired'
-    known.set(token, { claims: payload, keys })
+    cache.set(token, { claims: payload, keys })
     return payload
   }
 
   return (token, peer) => {
-    const before = known.get(token)
+    const before = cache.get(token)
     // A token is as good as the keys that it was verified with: the provider may have withdrawn its key.
     if (before !== undefined && !isAlive(before.claims, clock.now())) return 'expired'
     if (before !== undefined && before.keys === keySet.known()) return before.claims

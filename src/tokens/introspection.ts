@@ -37,7 +37,7 @@ const keptMs = 60_000
 const renewAfterMs = 45_000
 /** A refusal is kept so long, milliseconds: the token may be new to a part of the provider. */
 const refusedMs = 5_000
-const maxKnown = 20_000
+const maxCached = 20_000
 const maxRefused = 1_000
 /** Look-ups of all owners under way, and of one of them; those of one that wait. */
 const limits = { atOnce: 16, atOnceEach: 4, waitingEach: 16 }
@@ -54,7 +54,7 @@ interface CachedAnswer {
 
 export function createIntrospection(parts: IntrospectionParts): Introspect {
   const { clock } = parts
-  const known = new LRUCache<string, CachedAnswer>({ max: maxKnown })
+  const cache = new LRUCache<string, CachedAnswer>({ max: maxCached })
   const refused = new LRUCache<string, CachedAnswer>({ max: maxRefused })
   const underway = new Map<string, Promise<VerifiedToken>>()
   const queue = createFairQueue(limits)
@@ -64,9 +64,9 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
     try {
       const verified = await lookUp(token, parts)
       if (typeof verified === 'string') {
-        known.delete(token)
+        cache.delete(token)
         refused.set(token, { verified, at })
-      } else known.set(token, { verified, at })
+      } else cache.set(token, { verified, at })
       return verified
     } catch (error) {
       parts.onError?.(error)
@@ -94,7 +94,7 @@ export function createIntrospection(parts: IntrospectionParts): Introspect {
   }
 
   return (token, owner) => {
-    const found = known.get(token)
+    const found = cache.get(token)
     const age = clock.steady() - (found?.at ?? Number.NEGATIVE_INFINITY)
     if (found !== undefined && typeof found.verified !== 'string' && age < keptMs) {
       if (!isAlive(found.verified, clock.now())) return 'expired'

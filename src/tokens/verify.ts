@@ -7,7 +7,7 @@ import type { IssueParts } from './issue.ts'
 import type { TokenProblem } from './problem.ts'
 
 /** Verified tokens kept, so that each is verified once. */
-const maxKnown = 20_000
+const maxCached = 20_000
 
 /** Claims of a valid token, or what is wrong with it. */
 export type VerifiedToken = Claims | TokenProblem
@@ -30,7 +30,7 @@ export type Verify = (token: string, peer?: Peer) => VerifiedToken | Promise<Ver
  */
 export function createVerifier(parts: IssueParts): Verify {
   const { clock } = parts
-  const known = new LRUCache<string, Claims>({ max: maxKnown })
+  const verified = new LRUCache<string, Claims>({ max: maxCached })
   let cache = new DirectMappedCache<Claims>(1_024)
   let { verifying } = parts.keys
 
@@ -41,19 +41,19 @@ export function createVerifier(parts: IssueParts): Verify {
     if (before !== parts.keys.verifying) return check(token)
     if (typeof payload === 'string') return payload
     if (!isOurs(payload, parts)) return 'claims'
-    known.set(token, payload)
+    verified.set(token, payload)
     return payload
   }
 
   const find = (token: string): Claims | undefined => {
-    const claims = known.get(token)
+    const claims = verified.get(token)
     if (claims !== undefined) cache.set(token, claims)
     return claims
   }
 
   const forget = (): void => {
     verifying = parts.keys.verifying
-    known.clear()
+    verified.clear()
     cache = new DirectMappedCache(1_024)
   }
 

@@ -121,7 +121,7 @@ export class Connections implements ConnectionOwner {
   /** Serves the next waiting requests, or keeps the connection for later ones. */
   giveBack(connection: Connection): void {
     const { pool } = connection
-    this.#settle(connection, connection.multiplexed)
+    this.#endOpening(connection, connection.multiplexed)
     connection.idleSince = this.#clock.steady()
     if (this.#closed) {
       connection.retire()
@@ -149,7 +149,7 @@ export class Connections implements ConnectionOwner {
   /** Those that wait for a connection that is being opened wait for it no longer. */
   retired(connection: Connection): void {
     if (!connection.opening) return
-    this.#settle(connection, false)
+    this.#endOpening(connection, false)
     this.#openForWaiting(connection.pool)
   }
 
@@ -160,7 +160,7 @@ export class Connections implements ConnectionOwner {
     pool.all.delete(connection)
     this.#open -= 1
     connection.carrier.destroy()
-    this.#settle(connection, false)
+    this.#endOpening(connection, false)
     if (this.#starved.size === 0) this.#openForWaiting(pool)
     else {
       this.#starved.add(pool)
@@ -211,7 +211,7 @@ export class Connections implements ConnectionOwner {
   }
 
   /** The protocol of a connection is now known. */
-  #settle(connection: Connection, multiplexes: boolean): void {
+  #endOpening(connection: Connection, multiplexes: boolean): void {
     if (!connection.opening) return
     connection.opening = false
     connection.pool.opening -= 1
@@ -267,7 +267,7 @@ export class Connections implements ConnectionOwner {
           connection.address = address
           connection.multiplexed = isHttp2(socket)
           if (!connection.multiplexed && connection.opening) {
-            this.#settle(connection, false)
+            this.#endOpening(connection, false)
             this.#openForWaiting(pool)
           }
         }

@@ -57,8 +57,8 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   return (addresses, attempt, done) => {
     const limitMs = Math.min(connectTimeoutMs, attempt.withinMs ?? connectTimeoutMs)
     const event = attempt.origin.scheme === 'http' ? 'connect' : 'secureConnect'
-    const connect: ConnectTo = (address, settle) =>
-      connected({ socket: open(address, attempt), address, event }, settle)
+    const connect: ConnectTo = (address, report) =>
+      connected({ socket: open(address, attempt), address, event }, report)
     tryEach({ addresses, limitMs, connect }, done)
   }
 }
@@ -67,14 +67,14 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
 export function createTcpDial({ connectTimeoutMs: limitMs }: Pick<DialSettings, 'connectTimeoutMs'>): Dial {
   return (addresses, { origin }, done) => {
     const open = (address: string) => connectTcp({ host: address, port: origin.port })
-    const connect: ConnectTo = (address, settle) =>
-      connected({ socket: open(address), address, event: 'connect' }, settle)
+    const connect: ConnectTo = (address, report) =>
+      connected({ socket: open(address), address, event: 'connect' }, report)
     tryEach({ addresses, limitMs, connect }, done)
   }
 }
 
-/** Calls `settle` once. */
-type ConnectTo = (address: string, settle: (error: Error | null) => void) => Socket
+/** Calls `report` once. */
+type ConnectTo = (address: string, report: (error: Error | null) => void) => Socket
 
 interface Connecting {
   readonly socket: Socket
@@ -85,13 +85,13 @@ interface Connecting {
 
 function connected({ socket, address, event }: Connecting, done: (error: Error | null) => void): Socket {
   socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
-  const settle = (error: Error | null): void => {
-    socket.off('error', settle).off('close', onClose)
+  const report = (error: Error | null): void => {
+    socket.off('error', report).off('close', onClose)
     done(error)
   }
-  const onClose = () => settle(new UpstreamError('reset', `${address} closed the connection`))
-  socket.on('error', settle).on('close', onClose)
-  return socket.once(event, () => settle(null))
+  const onClose = () => report(new UpstreamError('reset', `${address} closed the connection`))
+  socket.on('error', report).on('close', onClose)
+  return socket.once(event, () => report(null))
 }
 
 interface Tries {
@@ -108,7 +108,7 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
     isOver = true
     giveUp()
   }, limitMs)
-  const settle: Dialled = (error, socket, address) => {
+  const report: Dialled = (error, socket, address) => {
     clearTimeout(deadline)
     done(error, socket, address)
   }
@@ -118,13 +118,13 @@ function tryEach({ addresses, limitMs, connect }: Tries, done: Dialled): void {
     const socket = connect(address, error => {
       clearTimeout(giveUpTimer)
       if (error === null && sameAddress(socket.remoteAddress, address)) {
-        settle(null, socket, address)
+        report(null, socket, address)
         return
       }
       // Later errors are ignored.
       socket.on('error', () => {}).destroy()
       if (error !== null && !isLast && !isOver) tryFrom(index + 1)
-      else settle(error ?? new WrongAddressError())
+      else report(error ?? new WrongAddressError())
     })
     giveUp = () => socket.destroy(new UpstreamError('connect_timeout', `no connection to ${address} in time`))
     // A silent address leaves time to the others: the first has half of it, the second a quarter, the last the rest.

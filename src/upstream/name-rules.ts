@@ -32,11 +32,11 @@ const maxDots = 15
 
 /** Reads the rules, and again when one of the files has changed. */
 export function createNameRules(files: NameFiles = systemFiles): () => NameRules {
-  let known: { readonly stamp: string; readonly rules: NameRules } | undefined
+  let cache: { readonly stamp: string; readonly rules: NameRules } | undefined
   return () => {
     const stamp = Object.values(files).map(stampOf).join()
-    if (known?.stamp !== stamp) known = { stamp, rules: readRules(files) }
-    return known.rules
+    if (cache?.stamp !== stamp) cache = { stamp, rules: readRules(files) }
+    return cache.rules
   }
 }
 

@@ -151,7 +151,7 @@ class OwnAnswerReader implements UpstreamHandler {
     this.#head = head
     if (this.#maxBytes > 0 && head.status === 200) return
     // The body is not read: closing the connection is the short way to discard it.
-    this.#settle(head)
+    this.#complete(head)
     this.#cutOff()
   }
 
@@ -162,7 +162,7 @@ class OwnAnswerReader implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#head !== undefined) this.#settle(this.#head)
+    if (this.#head !== undefined) this.#complete(this.#head)
   }
 
   onResponseError(error: Error): void {
@@ -176,7 +176,7 @@ class OwnAnswerReader implements UpstreamHandler {
     this.#cutOff()
   }
 
-  #settle({ status, fields }: ResponseHead): void {
+  #complete({ status, fields }: ResponseHead): void {
     this.isOver = true
     this.#outcome.resolve({ status, fields, body: Buffer.concat(this.#chunks) })
   }

@@ -113,7 +113,7 @@ class NameLookup {
     this.#name = name
     this.#parts = parts
     this.answer = this.#outcome.promise
-    this.#timer = setTimeout(() => this.#settle({ failed: this.waits ? 'name_busy' : 'name_timeout' }), parts.timeoutMs)
+    this.#timer = setTimeout(() => this.#answer({ failed: this.waits ? 'name_busy' : 'name_timeout' }), parts.timeoutMs)
   }
 
   /** A look-up that is given up frees its place at once, whether or not the system ever answers it. */
@@ -122,17 +122,17 @@ class NameLookup {
     this.#timer.refresh()
     void this.answer.then(done)
     this.#parts.lookup(this.#name, this.#given.signal).then(
-      found => this.#settle(found.length === 0 ? { failed: 'name_not_found' } : this.#parts.keep(this.#name, found)),
-      error => this.#settle({ failed: isTimeout(error) ? 'name_timeout' : 'name_not_found' }),
+      found => this.#answer(found.length === 0 ? { failed: 'name_not_found' } : this.#parts.keep(this.#name, found)),
+      error => this.#answer({ failed: isTimeout(error) ? 'name_timeout' : 'name_not_found' }),
     )
   }
 
   /** There is no room for it in the line. */
   refuse(): void {
-    this.#settle({ failed: 'name_busy' })
+    this.#answer({ failed: 'name_busy' })
   }
 
-  #settle(answer: ResolveResult): void {
+  #answer(answer: ResolveResult): void {
     this.waits = false
     clearTimeout(this.#timer)
     this.#outcome.resolve(answer)

@@ -37,8 +37,8 @@ t.test('everyone who listens to ends is in the list', async t => {
 })
 
 t.test('all that an exchange may have taken is given back at its end', async t => {
-  const written = exported(/^export (?:const|function) (settle\w+)\b/gm)
-  const listed = found(declared(pipeline, 'reservations'), /^ {2}(settle\w+),$/gm)
+  const written = exported(/^export (?:const|function) (release\w+)\b/gm)
+  const listed = found(declared(pipeline, 'reservations'), /^ {2}(release\w+),$/gm)
   t.strictSame(listed.sort(), written.sort())
   t.ok(written.length > 1)
 })

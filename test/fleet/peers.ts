@@ -11,13 +11,13 @@ t.test('a change is settled when every other gateway has it, loads, or is fenced
   const peers = new Peers('own', 10_000)
   const change = { change: 7, answered: 1_000 }
   peers.saw([own], 1_010)
-  t.equal(peers.isSettled(change, 1_005), true, 'there is no other')
+  t.equal(peers.isEverywhere(change, 1_005), true, 'there is no other')
   peers.saw([own, row('a', 1, 6), row('b', 1, 7)], 1_020)
-  t.equal(peers.isSettled(change, 1_015), false)
+  t.equal(peers.isEverywhere(change, 1_015), false)
   peers.saw([own, row('a', 2, 7), row('b', 2, 7)], 1_030)
-  t.equal(peers.isSettled(change, 1_025), true)
+  t.equal(peers.isEverywhere(change, 1_025), true)
   peers.saw([own, row('a', 2, 7), row('c', 1, -1)], 1_040)
-  t.equal(peers.isSettled(change, 1_035), true, 'one that loads does not serve')
+  t.equal(peers.isEverywhere(change, 1_035), true, 'one that loads does not serve')
   t.equal(peers.count, 3)
 })
 
@@ -26,11 +26,11 @@ t.test('one that is silent is left out once it must be fenced', async t => {
   peers.saw([own, row('a', 1, 6)], 500)
   peers.saw([own, row('a', 1, 6)], 8_000)
   const change = { change: 7, answered: 9_000 }
-  t.equal(peers.isSettled(change, 10_700), false)
-  t.equal(peers.isSettled(change, 10_701), true, '10.1 s and 100 ms after its beat was first seen')
+  t.equal(peers.isEverywhere(change, 10_700), false)
+  t.equal(peers.isEverywhere(change, 10_701), true, '10.1 s and 100 ms after its beat was first seen')
   peers.saw([own, row('a', 2, 6)], 10_800)
-  t.equal(peers.isSettled(change, 19_200), false, 'it has beaten again')
-  t.equal(peers.isSettled(change, 19_201), true, 'so long after the commit whoever took a turn has the change')
+  t.equal(peers.isEverywhere(change, 19_200), false, 'it has beaten again')
+  t.equal(peers.isEverywhere(change, 19_201), true, 'so long after the commit whoever took a turn has the change')
 })
 
 t.test('rows of gateways that are gone can be removed, with the beat that was seen', async t => {
@@ -78,7 +78,7 @@ t.test('nothing is settled while a gateway serves without it', async t => {
         } else if (what === 'look') {
           peers.saw([own, db.row], now)
         }
-        if (commit === undefined || peers.count === 0 || what !== 'look' || !peers.isSettled(commit, now)) continue
+        if (commit === undefined || peers.count === 0 || what !== 'look' || !peers.isEverywhere(commit, now)) continue
         settled += 1
         if (fence.isOpen && known < commit.change) throw new Error('it serves without the change')
         commit = undefined

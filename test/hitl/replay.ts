@@ -352,8 +352,8 @@ t.test(
   async t => {
     const own = await openSqliteStore({ directory: testdir(t) })
     t.teardown(() => own.close())
-    const settle = awayTwice(own.hitl.settle)
-    const desk = await openDesk({ directory: '', store: { ...own, hitl: { ...own.hitl, settle } } })
+    const recordOutcome = awayTwice(own.hitl.recordOutcome)
+    const desk = await openDesk({ directory: '', store: { ...own, hitl: { ...own.hitl, recordOutcome } } })
     const id = await suspended(desk)
     await text(asAnswer(await desk.queue.approve(id, verdict())).body)
     const recorded = await eventually(

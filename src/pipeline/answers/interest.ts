@@ -8,8 +8,8 @@ export interface Interest {
   /** Sees a body that streams. `piece` is valid during this call alone. */
   seeRequest?(piece: Buffer): void
   /**
-   * Reads the answer in front of `out`. A refusal when the agent must not get it; undefined when there is nothing to
-   * read in it.
+   * Reads the answer in front of `out`. Returns a refusal when the agent must not get the answer; undefined when the answer
+   * has nothing to read.
    */
   open(head: ResponseHead, out: AnswerOutput): Rewriter | Refusal | undefined
 }
@@ -21,7 +21,7 @@ export interface Rewriter {
   end(): void
 }
 
-/** Length of a body as it is now, bytes. `unchanged`: the body is as it came, and every field stays as it is. */
+/** New length of a body, bytes. `unchanged`: the body and its fields stay as the upstream sent them. */
 export type BodyLength = number | 'unknown' | 'unchanged'
 
 /** Where a rewriter writes: to the agent, or into the next rewriter. */
@@ -38,6 +38,6 @@ export interface AnswerOutput {
 
 /** The end of the last rewriter. */
 export interface AgentOutput extends AnswerOutput {
-  /** Fits the fields to a body that a rewriter in front of the last one makes, before the head is written. */
+  /** Adapts the fields to the rewritten body, before the head is written. */
   describe(length: BodyLength): void
 }

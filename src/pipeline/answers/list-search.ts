@@ -1,4 +1,4 @@
-/** Requests for the tools of an MCP server, known by their bodies. */
+/** Finds requests for the tools of an MCP server by their bodies. */
 import { isUtf8 } from 'node:buffer'
 import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
 import { membersLike } from '../../policy/request/names.ts'
@@ -20,12 +20,12 @@ const searchListing = (): TextSearch => new TextSearch(listing, longestListing, 
 const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
 const onlySpace = /^(?:\xef\xbb\xbf)?[ \t\r\n]*$/
 
-/** White space in front of it that is looked at, bytes. */
+/** Leading white space that is skipped, bytes. */
 const longestSpace = 1_024
-/** Bytes that are searched in one step, and the steps that they take at most. */
+/** Bytes that are searched in one step. */
 const pieceBytes = 65_536
 const stepsPerPiece = 8_192
-/** Longer bodies, and bodies of more values, are not parsed: servers may take them, so their text decides. */
+/** Longer bodies, and bodies of more values, are not parsed. Servers may accept them, so their text is searched instead. */
 const longestParsed = 1_048_576
 const maxValues = 10_000
 
@@ -41,7 +41,7 @@ export class ListSearch {
   }
 }
 
-/** Undefined when it begins with white space alone, and much of it. */
+/** Undefined when the piece is long and has only white space. */
 function beginsAsJson(piece: Buffer): boolean | undefined {
   const text = piece.toString('latin1', 0, longestSpace)
   if (jsonStart.test(text)) return true

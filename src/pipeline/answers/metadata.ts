@@ -1,6 +1,6 @@
 /**
- * Metadata of OAuth resources (RFC 9728) on virtual hosts. Clients reject metadata that names another resource than the one
- * that they called (section 3.3), and an upstream knows its own name alone.
+ * Metadata of OAuth resources (RFC 9728) on virtual hosts. Clients reject metadata of another resource than the one they
+ * called (section 3.3), and an upstream knows only its own name.
  */
 import { parseStrictJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
@@ -26,7 +26,7 @@ export const metadataReader = (parts: ReaderParts): AnswerReader => ({
   },
 })
 
-/** Whether a request asks a virtual host for the metadata, by the path that they have as a rule. */
+/** Whether a request asks a virtual host for the metadata at its usual path. */
 export function asksForMetadata({ addressing, method, target: { path } }: Sendable): boolean {
   if (addressing.standsFor === undefined || method !== 'GET') return false
   return path === wellKnown || path.startsWith(`${wellKnown}/`)
@@ -60,7 +60,7 @@ class MetadataInterest implements Interest {
   }
 }
 
-/** A document that may be metadata; a longer one is none. */
+/** A document that may be metadata; longer documents are not. */
 class Metadata extends HeldDocument {
   protected override mayPass(): boolean {
     return true
@@ -81,7 +81,7 @@ function onVirtualHost(document: Buffer, exchange: LinkedAnswer): Buffer {
   if (typeof resource !== 'string') return document
   const url = URL.parse(resource)
   if (url === null || url.origin !== addressing.standsFor?.key) return document
-  // Behind the host it keeps its text: some clients compare texts.
+  // The rest of the URL keeps its text, since some clients compare texts.
   const rest = resource.slice(resource.indexOf('://') + 3).replace(/^[^/?#]*/, '')
   const host = addressing.hostLinkTo(new URL('/', url), exchange)?.slice(0, -1)
   return Buffer.from(JSON.stringify({ ...metadata, resource: host + rest }))

@@ -3,7 +3,7 @@ import type { Interest } from './interest.ts'
 
 /** Reads the answers to some requests before the agent gets them. `readers.ts` lists all of them. */
 export interface AnswerReader {
-  /** Whether it reads the body of a request, though the decision did not need it. */
+  /** Whether it reads the body of a request that the decision did not need. */
   wantsBody(exchange: Decided): boolean
   /**
    * Its interest in the answer; undefined when it has none. Called just before the request is sent. Returns a promise only

@@ -45,8 +45,8 @@ function note(exchange: Sendable, interest: Interest): void {
 }
 
 /**
- * The first of the rewriters of an answer. Each writes into the next one, the last one to the agent. Undefined when none
- * of them has anything to read.
+ * The first rewriter of an answer. Each rewriter writes into the next one, the last one to the agent. Undefined when there
+ * is nothing to read.
  */
 export function openRewriters(
   interests: readonly Interest[],

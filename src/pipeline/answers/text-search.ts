@@ -1,14 +1,14 @@
-/** Searches bytes that come in pieces for a pattern of ASCII, which may stand across two pieces. */
+/** Searches bytes that arrive in pieces for an ASCII pattern, also across the border of two pieces. */
 export class TextSearch {
   readonly #pattern: RegExp
   readonly #longest: number
   readonly #mayHold: (piece: Buffer) => boolean
-  /** The end of what came before. */
+  /** The end of the previous piece. */
   #tail = ''
 
   /**
    * @param longest characters of the longest text that the pattern matches
-   * @param mayHold false for bytes in which it does not match, told without making a text of them
+   * @param mayHold false for bytes that cannot match, found without decoding them
    */
   constructor(pattern: RegExp, longest: number, mayHold = (_: Buffer) => true) {
     this.#pattern = pattern

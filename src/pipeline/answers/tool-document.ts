@@ -8,9 +8,9 @@ import { readToolList } from './tool-list.ts'
 
 /** How a document is read. */
 export interface DocumentTerms {
-  /** It is the list if it is anything. */
+  /** A document that can be read is the list. */
   readonly isList: boolean
-  /** The client finds out the character set by itself. */
+  /** The client guesses the character set. */
   readonly isGuessed: boolean
 }
 

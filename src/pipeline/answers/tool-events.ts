@@ -8,7 +8,7 @@ import { mayHoldList, searchForEndpoint, searchForList } from './list-name.ts'
 import type { TextSearch } from './text-search.ts'
 import { readToolList } from './tool-list.ts'
 
-/** Shorter events are no messages, bytes: each of the others is read by itself. */
+/** Shorter events cannot be messages, bytes. Each longer event is read by itself. */
 const shortestMessage = 'data:{"result":{"tools":[]}}'.length
 
 /** How events are read. */
@@ -25,7 +25,7 @@ export class ToolEvents implements Rewriter {
   readonly #parts: ReaderParts
   readonly #out: AnswerOutput
   readonly #isAsked: boolean
-  /** Until a stream names an endpoint, it may be one of another API, which is not read. */
+  /** Until a stream names an endpoint, it may belong to another API and is not read. */
   #endpoint: TextSearch | undefined
   readonly #splitter = new EventSplitter(shortestMessage)
   readonly #waiting: EventPiece[] = []
@@ -115,7 +115,7 @@ export class ToolEvents implements Rewriter {
     else this.#out.resume()
   }
 
-  /** Undefined when it cannot be passed on. */
+  /** Undefined when the event must not be passed on. */
   async #read({ bytes, isShort }: EventPiece): Promise<Buffer | undefined> {
     const event = isShort ? undefined : readEvent(bytes.toString())
     if (event === undefined) return undefined

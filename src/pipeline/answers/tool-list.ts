@@ -1,4 +1,4 @@
-/** Lists of tools in the answers of MCP servers: denied tools are removed, the other ones are noted. */
+/** Lists of tools in the answers of MCP servers: denied tools are removed, the others are recorded. */
 
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -18,7 +18,10 @@ import { longestDocument } from './held-document.ts'
 
 const maxValues = 50_000
 const maxTools = 1_000
-/** Tools that are decided in one turn of the event loop, and when it is over; milliseconds. One takes 1 ms with 1,000 rules. */
+/**
+ * Tools that are decided in one turn of the event loop, and the longest turn, milliseconds. One tool takes 1 ms with 1,000
+ * rules.
+ */
 const toolsPerTurn = 100
 const turnMs = 1
 
@@ -31,7 +34,7 @@ export interface ReadList {
 /**
  * Reads a JSON-RPC message, or a batch of them, in turns of the event loop, and takes the denied tools out of its lists.
  *
- * @returns undefined when it cannot be read, or holds more than is read
+ * @returns undefined when the message cannot be read, or has too many tools
  */
 export async function readToolList(
   bytes: Buffer,
@@ -100,7 +103,7 @@ function isTool(value: unknown): value is Tool {
   return typeof memberOf(value, 'name') === 'string'
 }
 
-/** A piece of JSON costs as much as writing this many characters. */
+/** Cost of a piece of JSON, in written characters. */
 const stepsPerPiece = 16
 
 /** The digests of the definitions of tools, computed in turns of the event loop. */
@@ -127,7 +130,7 @@ async function digestsOf(tools: readonly Tool[], agentId: string, { workTurns }:
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-/** The agent gets its list after a change was recorded. A failure to record does not keep the list back. */
+/** The agent gets its list after a change is recorded, or could not be recorded. */
 async function note(tools: readonly ListedTool[], exchange: Sendable, parts: ReaderParts): Promise<void> {
   const { agent, target, requestId } = exchange
   // Queries may hold secrets.

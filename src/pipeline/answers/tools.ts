@@ -33,7 +33,7 @@ export const toolReader = (parts: ReaderParts): AnswerReader => ({
   },
 })
 
-/** Servers may answer clients that do not send the header fields of MCP. A long body is searched in turns. */
+/** Servers may also answer clients that do not send the header fields of MCP. A long body is searched in turns. */
 function interestByBody(
   exchange: Sendable,
   body: Buffer,
@@ -71,7 +71,7 @@ function mayAskForTools({ method, fields, rawHeaders }: Exchange): boolean {
 class ToolInterest implements Interest {
   readonly #exchange: Sendable
   readonly #parts: ReaderParts
-  /** Searches a body that was not read before for the question. */
+  /** Searches a body that was not read before for the request of a list. */
   readonly #search: ListSearch | undefined
   #asks: Asks
 
@@ -121,12 +121,12 @@ function readingOf(asks: NonNullable<Asks>, head: ResponseHead): 'whole' | 'even
 
 const hasNoBody = (status: number): boolean => status < 200 || status === 204 || status === 304
 
-/** Whether the answer is the list if it is anything. Servers of the older transport accept the question by 202. */
+/** Whether a readable answer is the list. Servers of the older transport accept the request with 202. */
 function mustBeList(asks: Asks, status: number): boolean {
   return asks === 'list' && status <= 299 && status !== 202
 }
 
-/** Whether some client reads the text in another character set: those in Python take any that the server names. */
+/** Whether some client reads the text in another character set: clients in Python use the one that the server names. */
 function isForeign(type: string): boolean {
   return type.replace(/;[ \t]*charset="?(?:utf-?8|us-ascii)"?[ \t]*(?=;|$)/, '').includes('charset')
 }

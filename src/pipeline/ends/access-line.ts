@@ -6,7 +6,7 @@ import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Exchange } from '../exchange.ts'
 import type { EndListener, EndParts } from './listener.ts'
 
-/** Writes the canonical line: one line tells the whole exchange. */
+/** Writes the canonical line: one line describes the whole exchange. */
 export const accessListener = (parts: EndParts): EndListener => ({
   name: 'access line',
   ended: (exchange, at) => parts.log.line(lineOf(exchange, at - exchange.startedAt, parts), 'exchange'),

@@ -1,10 +1,10 @@
-/** What the end of an exchange says about its agent, and about the rules that decided. */
+/** Listeners that record what an agent did, and which rules decided. */
 import { redactPath } from '../../base/redact.ts'
 import type { RiskSignal } from '../../policy/request/facts.ts'
 import type { Exchange } from '../exchange.ts'
 import type { EndListener, EndParts, TrustEvent } from './listener.ts'
 
-/** Clients of MCP send by themselves what `mcp_post_only` refuses: the agent cannot avoid it. */
+/** Clients of MCP send requests that `mcp_post_only` refuses by themselves: the agent cannot avoid them. */
 const isDenied = ({ effect, refusal }: Exchange): boolean => effect === 'Deny' && refusal !== 'mcp_post_only'
 
 export const activityListener = ({ activity, clock }: EndParts): EndListener => ({

@@ -8,7 +8,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { ClientIp } from '../client-ip.ts'
 import type { Exchange } from '../exchange.ts'
 
-/** Hears of the end of each exchange, however it ended. `listeners.ts` lists all of them. */
+/** Called at the end of each exchange, with any outcome. `listeners.ts` lists all of them. */
 export interface EndListener {
   /** For the log, when it throws. */
   readonly name: string

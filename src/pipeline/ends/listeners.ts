@@ -3,7 +3,7 @@ import { activityListener, decisionListener, incidentListener, trustListener } f
 import { metricsListener } from './counters.ts'
 import type { EndListener, EndParts } from './listener.ts'
 
-/** Those that the settings ask for, in the order in which they hear of an end. */
+/** The listeners that the settings ask for, in the order of their calls. */
 export function createEndListeners(parts: EndParts): readonly EndListener[] {
   const listeners = [activityListener(parts), decisionListener(parts), incidentListener(parts), trustListener(parts)]
   if (parts.metrics !== undefined) listeners.push(metricsListener(parts.metrics))

@@ -16,7 +16,7 @@ export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean
 }
 
 /** Frees the key at the end of an exchange, if the request did not leave. */
-export function settleKey(exchange: Exchange, parts: Parts): void {
+export function releaseKey(exchange: Exchange, parts: Parts): void {
   if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
 }
 

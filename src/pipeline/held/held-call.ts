@@ -45,7 +45,7 @@ export interface HeldCall {
 /**
  * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds, or ForwardProxy:WaitSeconds.
  * SDKs of MCP and of model providers, and clients of the forward proxy, which know nothing of the gateway, take 202 for the
- * answer: they wait unless told otherwise, and get 503.
+ * answer: they wait unless their rule or their request says otherwise, and get 503.
  */
 export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
   const { decision, req, rpc, claims } = exchange
@@ -149,13 +149,13 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
   return isUndecided ? 'undecided' : view
 }
 
-/** Where to look, for people and for programs (spec 4.4). */
+/** The address to poll, for people and for programs (spec 4.4). */
 function accepted(exchange: Decided, { suspended, terms: { applied } }: HeldCall, parts: Parts): undefined {
   const { id, expiresAt } = suspended
   const statusUrl = statusUrlOf(suspended, parts)
   const asJson = prefersJson(fieldValues(exchange.req.rawHeaders, 'accept'))
   const until = new Date(expiresAt).toISOString()
-  // A path is one of the host that was called (spec 4.4). On a virtual host that is the upstream's.
+  // A path belongs to the host that was called (spec 4.4). On a virtual host it would be the upstream's.
   const location = exchange.addressing.ownLink(statusPath(suspended))
   const note = location === undefined ? ' at the host of the gateway itself' : ''
   const where = location === undefined ? [] : ['Location', location]
@@ -190,7 +190,7 @@ function expired({ id }: Suspended): Refusal {
   return refuse('not_found', 'The request expired: nobody decided it in time.', { members: { hitlId: id } })
 }
 
-/** A refusal, or nothing when the agent was given the upstream's answer. */
+/** A refusal, or nothing when the agent got the upstream's answer. */
 async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Promise<Checked> {
   const { id: hitlId, status, replay, comment } = view
   const members = { hitlId }

@@ -97,8 +97,8 @@ export interface Event {
 }
 
 /**
- * Reads an event; undefined when it has no data, too many lines, or data that readers find in different places: in
- * Go lines end at line feeds alone, in Python also at U+2028 and others, and not everybody drops a byte order mark.
+ * Reads an event; undefined when it has no data, too many lines, or data that readers divide in different ways: in Go lines
+ * end at line feeds alone, in Python also at U+2028 and others, and some readers keep a byte order mark.
  */
 export function readEvent(event: string): Event | undefined {
   const text = event.replace(/^\ufeff/, '')

@@ -27,7 +27,7 @@ const maxValues = 10_000
 const maxBatch = 100
 /** A notification is short, bytes. */
 export const maxCancellation = 4_096
-/** In the range that JSON-RPC leaves to servers, and used by no SDK for its own. */
+/** In the range that JSON-RPC leaves to servers; no SDK uses it. */
 const errorCode = -32_010
 /** `HeaderMismatch` (MCP 2026-07-28, "Server Validation"). */
 const mismatchCode = -32_020

@@ -68,8 +68,8 @@ export function mayCancel({ req, fields, decision, hasBody }: Decided, { config 
 }
 
 /**
- * Whether the body cancels a held request of the agent. It is withdrawn then, and the notification is answered: the
- * server has never heard of the request.
+ * Whether the body cancels a held request of the agent. If so, the request is withdrawn and the notification is answered:
+ * the server never received the request.
  */
 export async function cancelsHeld(exchange: Admitted, body: Buffer, parts: Parts): Promise<boolean> {
   const { req, res, agent, requestId } = exchange

@@ -32,7 +32,7 @@ export class RpcAnswer {
     return this.#heart !== undefined
   }
 
-  /** Begins the answer: a stream of events that says that the request waits for review. */
+  /** Begins the answer: a stream of events. The first one says that the request waits for review. */
   wait(hitlId: string): void {
     // The last field is for nginx, which would hold events back to fill its buffers.
     const fields = ['Content-Type', 'text/event-stream', 'Gateway-Hitl-Id', hitlId, 'X-Accel-Buffering', 'no']
@@ -61,7 +61,9 @@ export class RpcAnswer {
     }
   }
 
-  /** Passes the upstream's answer on as events. Its status and fields are gone: the stream had to begin without them. */
+  /**
+   * Passes the upstream's answer on as events. Its status and fields are lost, since the stream began before they arrived.
+   */
   deliver(answer: StoredAnswer, hitlId: string): Refusal | undefined {
     const events = eventsOf(answer)
     if (events === undefined) {

@@ -28,9 +28,9 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 export interface BackPressure {
-  /** The client does not take what was written. */
+  /** The client does not read, and the buffers are full. */
   readonly onFull: () => void
-  /** It has taken everything. */
+  /** The client has read everything. */
   readonly onDrained: () => void
 }
 
@@ -92,7 +92,7 @@ export class AnswerBody {
     if (this.#res.writableLength > 0) this.#pace.onFull()
   }
 
-  /** Returns how many bytes there was room for. */
+  /** Returns how many bytes fitted in. */
   #append(bytes: Buffer, at: number): number {
     this.#buffer ??= takeBuffer()
     const buffer = this.#buffer

@@ -5,8 +5,8 @@ import { type LinkedAnswer, linkTo } from '../links.ts'
 /**
  * The fields of an upstream's answer as the client gets them, flat. A client that follows a link sends its header fields
  * along, the gateway's token too: so links lead through the gateway. Cookies get a path below `/proxy/<origin>`, so that no
- * other upstream receives them. What would hold for the whole origin of the gateway is renamed. docs/requests.md has the
- * table.
+ * other upstream receives them. Fields that would apply to the whole origin of the gateway are renamed. docs/requests.md has
+ * the table.
  */
 export function answerFields(received: readonly string[], exchange: LinkedAnswer): string[] {
   const fields: string[] = []
@@ -21,8 +21,8 @@ export function answerFields(received: readonly string[], exchange: LinkedAnswer
 }
 
 /**
- * Clients of the forward proxy see the upstream as it is. But they would take fields of a proxy for those of the gateway, and
- * an address in `Alt-Svc` is not theirs to call past it.
+ * Clients of the forward proxy see the upstream as it is. But they would take fields of a proxy for the gateway's, and
+ * `Alt-Svc` would send them past the gateway.
  */
 function withoutOthers(fields: readonly string[]): string[] {
   return fields.filter((_, i) => !notForClients.has(fieldName(fields[i - (i % 2)]!).lower))
@@ -63,7 +63,7 @@ function leadThroughGateway(fields: string[], exchange: LinkedAnswer): void {
 
 const upstreamPrefix = 'Gateway-Upstream-'
 
-/** Whether the way in which the upstream is called leaves such fields as they are. */
+/** Whether the addressing of the request leaves such fields unchanged. */
 const isPassed = (leads: Lead, { addressing }: LinkedAnswer): boolean =>
   leads === 'proxy' || (leads === 'origin' && !addressing.sharesOrigin)
 
@@ -128,9 +128,9 @@ function challenge(value: string, exchange: LinkedAnswer): string | undefined {
 }
 
 /**
- * Removes `Domain`, and moves `Path` to where the client finds the upstream. Under `/proxy/` a cookie without a usable path
- * gets the one that the client would have given it (RFC 6265 section 5.1.4), since there it would be the path of another
- * upstream. All else keeps its bytes and its order.
+ * Removes `Domain`, and puts `Path` below the path of the upstream. Under `/proxy/` a cookie without a usable path gets the
+ * one that the client would have given it (RFC 6265 section 5.1.4), since there it would be the path of another upstream.
+ * Other attributes keep their bytes and order.
  */
 function scopedCookie(cookie: string, { target, addressing }: LinkedAnswer): string {
   const [pair = '', ...attributes] = cookie.split(';')

@@ -1,4 +1,4 @@
-/** Held requests that were approved, as calls. Time, trust, counters and the agent's data are those of now. */
+/** Held requests that were approved, as calls. Time, trust, counters and the agent's data are the current ones. */
 import { agentProblem } from '../../agents/agent.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
@@ -14,7 +14,7 @@ import type { OutboundParts } from '../parts.ts'
 import type { Call, CallKind } from './call.ts'
 import { RequestView } from './request-view.ts'
 
-/** A held request once it is approved. The token and the client are those of then. */
+/** A held request after its approval. The token and the client are those of the original request. */
 export class ApprovedCall implements Call {
   readonly request: HeldRequest
   readonly context: SendContext
@@ -51,7 +51,7 @@ export class ApprovedCall implements Call {
     return this.context.requestId ?? undefined
   }
 
-  /** The gateway stops, and does not wait for the outcome. */
+  /** The gateway is stopping and does not wait for the outcome. */
   get isOver(): boolean {
     return this.context.abandoned.aborted
   }
@@ -95,7 +95,7 @@ const keyRevoked = refuse(
   'The key with which the agent sent this request has been revoked. It was not sent: deny it, or let it lapse.',
 )
 
-/** The sender of the request may be someone who had a revoked key. */
+/** Whoever sent the request may have used a key that is revoked now. */
 function keyProblem({ keys }: AgentRecord, { facts }: SendContext): Refusal | undefined {
   const keyId = keyIdOf(facts.claims)
   return keyId === undefined || keys.some(({ id }) => id === keyId) ? undefined : keyRevoked
@@ -110,7 +110,7 @@ function denied({ source, policy, policyVersion, rule, reason }: Withheld): Refu
   return refuse(source === 'error' ? 'policy_error' : 'policy_denied', detail, { members })
 }
 
-/** A rule that asks for the approvals that the request has lets it pass. */
+/** A rule that needs no more approvals than the request has lets it pass. */
 function approvalsMissing(decision: Withheld, approvals: number): NotSent | undefined {
   const { policy, policyVersion, rule, approvals: approvalsNeeded } = decision
   if (approvalsNeeded <= approvals) return undefined

@@ -25,7 +25,7 @@ export interface Call {
   /** Names of the fields among them that are never sent upstream, as `foldName` writes them. */
   readonly tokenNames: readonly string[]
   readonly requestId: string | undefined
-  /** It was ended, or nobody waits for its answer: nothing more may be done for it. */
+  /** The call was ended, or nobody waits for its answer: no more work may be done for it. */
   readonly isOver: boolean
   permit: Permit | undefined
   /** The rules that decided: they must be in force still when the request leaves. */
@@ -39,15 +39,15 @@ export interface Call {
   credentials: readonly string[] | undefined
 }
 
-/** What one kind of call does in its own way. */
+/** The parts of a call in which live and approved requests differ. */
 export interface CallKind<C extends Call> {
   /** The call as rules see it. */
   viewOf(call: C, parts: OutboundParts): RequestHead
   /** The bytes of its body that a decision may read. */
   bodyOf(call: C, parts: OutboundParts): RequestBody | Refusal | Promise<RequestBody | Refusal>
-  /** Asked after a wait. `again`: it must be decided again. */
+  /** Checked after a wait. `again`: the call must be decided again. */
   stillHolds(call: C, parts: OutboundParts): Refusal | 'again' | undefined
-  /** What the decision leads to: a refusal, or nothing and the call goes on. */
+  /** Applies the decision: a refusal, or nothing and the call goes on. */
   judge(call: C, decision: Decision, parts: OutboundParts): Refusal | undefined
 }
 

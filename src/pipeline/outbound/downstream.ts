@@ -21,7 +21,7 @@ const oneWriteBytes = 65_536
 /** Node sends no body after one of these statuses was set, even if the status is replaced. */
 const bodiless = new Set([204, 304])
 
-/** The way of an upstream's answer to the client, as it comes (spec 4.4, rule 5). */
+/** Sends an upstream's answer to the client as it arrives (spec 4.4, rule 5). */
 export abstract class Downstream implements AgentOutput {
   protected readonly exchange: Sendable
   protected readonly parts: Parts
@@ -29,7 +29,7 @@ export abstract class Downstream implements AgentOutput {
   protected control: Control | undefined = undefined
   /** Reads the answer before the agent gets it. */
   protected rewriter: Rewriter | undefined = undefined
-  /** Body bytes still to come before a short answer is whole; 0 once that does not matter. */
+  /** Missing bytes of a short answer that is sent as a whole; otherwise 0. */
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
   #body: AnswerBody | undefined = undefined
@@ -49,7 +49,7 @@ export abstract class Downstream implements AgentOutput {
     const { res, req, interests, requestId } = this.exchange
     const fields = answerFields(head.fields, this.exchange)
     fields.push(requestIdField, requestId)
-    // Nobody reads the rest of the upload: no request behind it on this connection could be trusted.
+    // The rest of the upload is not read, so the next request on this connection could not be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
     if (interests !== undefined && this.#isRead(interests, head, fields)) return
@@ -70,8 +70,8 @@ export abstract class Downstream implements AgentOutput {
   }
 
   /**
-   * Asked before each byte, and not only when the fence falls: a busy or stopped process notices that late. The exchange
-   * has ended when it is true.
+   * Checked before each write, and not only when the fence falls: a busy or stopped process notices the fence late. If true,
+   * the exchange has ended.
    */
   protected isFenced(): boolean {
     const fenced = this.parts.fencedAs()
@@ -163,12 +163,12 @@ export abstract class Downstream implements AgentOutput {
   /** Answers with a refusal, or shows the client that its answer is incomplete. */
   protected fail(refusal: Refusal): void {
     const { res } = this.exchange
-    // Behind a head that was sent only a broken connection shows the client that the answer is incomplete.
+    // After the head was sent, only a broken connection shows the client that the answer is incomplete.
     if (res.headersSent && !this.#takeBack()) breakOff(this.exchange)
     answer(this.exchange, refusal)
   }
 
-  /** Takes the head back if nothing was written yet: what was malformed came in the same read. */
+  /** Takes the head back if nothing was written yet: the malformed part arrived in the same read. */
   #takeBack(): boolean {
     const { res } = this.exchange
     if (res.writableEnded || bodiless.has(res.statusCode) || this.#body?.drop() === false) return false

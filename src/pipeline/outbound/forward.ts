@@ -76,7 +76,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   onRequestStart(control: Control): void {
     this.control = control
     if (this.#done) control.abort(new Error('the client left'))
-    // The last check before its bytes are written: it may have waited long for a connection.
+    // The last check before the bytes are written: the request may have waited long for a connection.
     else if (!holds(this.exchange, this.parts)) this.#beginAgain(control)
     else this.exchange.takenKey = undefined
   }
@@ -159,7 +159,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   protected override cutOff(refusal: Refusal): void {
-    // The answer came whole, but the client may not have taken all of it.
+    // The answer is complete, but the client may not have read all of it.
     if (this.#done) this.fail(refusal)
     else this.#giveUp(refusal)
   }
@@ -179,7 +179,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     this.control?.abort(new Error('the client left'))
   }
 
-  /** Takes it out of the queue for a connection. False: it does not wait. */
+  /** Removes the request from the queue for a connection. False: it does not wait there. */
   #cancel(): boolean {
     return this.parts.connections.cancel(this.exchange.target.origin, this, this.#request)
   }

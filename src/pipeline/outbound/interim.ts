@@ -5,7 +5,7 @@ import type { Exchange } from '../exchange.ts'
 import type { LinkedAnswer } from '../links.ts'
 import { linkField } from './answer-fields.ts'
 
-/** Passes an interim answer on to the client that asked for the request (RFC 9110 section 15.2): of its fields, the links. */
+/** Passes an interim answer on to the client (RFC 9110 section 15.2), with `Link` as its only field. */
 export function passInterim(exchange: Exchange & LinkedAnswer, { status, fields: received }: ResponseHead): void {
   const { res, req } = exchange
   if (status < 102 || req.httpVersion !== '1.1' || res.headersSent) return

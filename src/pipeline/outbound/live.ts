@@ -45,8 +45,8 @@ const deniedBy: { readonly [S in DecisionSource]?: RefusalCode } = {
 const mcpPostOnly = refuse('mcp_post_only', undefined, { headers: ['Allow', 'POST'] })
 
 /**
- * Whether an MCP client sends this request by itself and does without it: GET for the stream of the server, DELETE at the
- * end of its session. Only where the policy takes messages of MCP: the header fields are claims of the agent.
+ * Whether this is an optional request of an MCP client: GET for the stream of the server, DELETE at the end of its session.
+ * Only where the policy takes messages of MCP: the header fields are claims of the agent.
  */
 function isOptionalOfMcp(exchange: Admitted, parts: OutboundParts): boolean {
   const { method, fields, hasBody, rawHeaders, rulebook } = exchange
@@ -58,7 +58,7 @@ function isOptionalOfMcp(exchange: Admitted, parts: OutboundParts): boolean {
   return isOptional && isMcpEndpoint(rulebook, new MessageView(exchange, parts))
 }
 
-/** Reads a body of at most `most` bytes, and keeps it. */
+/** Reads a body of at most `max` bytes, and holds it. */
 export function receiveBody(exchange: Admitted, max: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   // A slow body must not keep a probe of the circuit from other requests.
   closeCircuit(exchange, 'neutral', parts)
@@ -69,18 +69,18 @@ export function receiveBody(exchange: Admitted, max: number, parts: OutboundPart
 /**
  * Whether the rules in force now still allow a request without a body.
  *
- * @param anew decides again although the rules are the same: time, trust and counters may have changed
+ * @param repeats decides again although the rules are the same: time, trust and counters may have changed
  */
-export function stillAllows(exchange: Decided, parts: OutboundParts, anew: boolean): boolean {
+export function stillAllows(exchange: Decided, parts: OutboundParts, repeats: boolean): boolean {
   const rulebook = parts.rulebookOf(exchange.agent)
-  if (rulebook === exchange.rulebook && !anew) return true
+  if (rulebook === exchange.rulebook && !repeats) return true
   const found = decideHead(rulebook, new LiveView(exchange, parts))
   if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
   exchange.rulebook = rulebook
   return true
 }
 
-/** Whether a call of this tool of the same MCP server would be refused with any arguments. */
+/** Whether a call of this tool of the same MCP server would be refused, whatever its arguments. */
 export function wouldDenyTool(exchange: Decided, name: string, parts: OutboundParts): boolean {
   const { rulebook } = exchange
   if (rulebook === undefined) return true

@@ -84,7 +84,7 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
-  /** Why it was not sent, though there was a connection. */
+  /** Why the request was not sent over its connection. */
   #refused: Refusal | 'again' | undefined = undefined
 
   constructor(call: ApprovedCall, resolution: Resolution, { parts, resolve }: ReplayParts) {
@@ -101,7 +101,7 @@ class Replay implements UpstreamHandler {
       control.abort(new UpstreamError('connect_timeout', 'the right to send ended before the sending'))
     else {
       this.#refused = approved.stillHolds(this.#call, this.#parts)
-      // The last moment before its bytes are written: the look-up and the dial may have taken long.
+      // The last check before the bytes are written: the look-up and the dial may have taken long.
       if (this.#refused !== undefined) control.abort(new Error('the right to send is gone'))
       else this.#control = control
     }

@@ -17,7 +17,7 @@ interface TunnelEnds {
 
 /** Interval of the checks of rights and limits, milliseconds. */
 const lookMs = 1_000
-/** The handshake is decided anew with each so many checks: a decision costs more than they do. */
+/** Checks between two decisions on the handshake: a decision costs more than a check. */
 const looksPerDecision = 5
 /** Longest time for the last bytes, milliseconds. */
 const lingerMs = 10_000
@@ -131,7 +131,7 @@ export class Tunnel {
     this.#client.destroy()
   }
 
-  /** Nothing more passes, in either direction. */
+  /** Ends the WebSocket at once, in both directions. */
   cut(refusal: Refusal): void {
     if (!this.#end('broken')) return
     this.#exchange.refusal = refusal.refusal

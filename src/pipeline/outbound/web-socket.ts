@@ -1,6 +1,6 @@
 /**
- * WebSockets (RFC 6455). The handshake is decided like any request. After it the gateway passes bytes both ways, and reads
- * none of them.
+ * WebSockets (RFC 6455). The handshake is decided like any request. After the handshake the gateway passes bytes both ways
+ * and does not read them.
  */
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../base/refusals.ts'

@@ -44,7 +44,7 @@ async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOu
   return isStillAdmitted(exchange, parts) ? undefined : 'again'
 }
 
-/** Takes one of the agent's places for requests under way. */
+/** Takes one of the agent's slots (MaxInFlight). */
 export function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undefined {
   const { agent, requestId } = exchange
   if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
@@ -56,7 +56,7 @@ export function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undef
 }
 
 /** Gives back the agent's slot at the end of an exchange. */
-export function settleSlot(exchange: Exchange, parts: Parts): void {
+export function releaseSlot(exchange: Exchange, parts: Parts): void {
   if (exchange.slotOf === undefined) return
   parts.requests.give(exchange.slotOf, 1)
   exchange.slotOf = undefined

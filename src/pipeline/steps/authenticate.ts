@@ -8,8 +8,7 @@ import type { Parts } from '../parts.ts'
 import { dropCredentials, tokenField, tokenOf } from './credential.ts'
 
 /**
- * Finds the agent behind the token (spec 5.1, 5.2). Which agent it is comes from the token; what it may do now is
- * read from the registry.
+ * Finds the agent behind the token (spec 5.1, 5.2). The token names the agent; the registry says what the agent may do now.
  */
 export function authenticate(exchange: Exchange, parts: Parts): StepResult {
   const fenced = parts.fencedAs()

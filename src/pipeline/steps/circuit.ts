@@ -33,7 +33,7 @@ export function closeCircuit(
 }
 
 /** Gives the permit back without an outcome. */
-export function settlePermit(call: Pick<Call, 'permit'>, parts: OutboundParts): void {
+export function releasePermit(call: Pick<Call, 'permit'>, parts: OutboundParts): void {
   closeCircuit(call, 'neutral', parts)
 }
 

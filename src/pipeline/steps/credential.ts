@@ -47,7 +47,7 @@ export function tokenOf(exchange: Exchange, parts: Parts): string | Refusal {
   return known ?? presentedToken(values, 'Authorization')
 }
 
-/** A client that has the gateway as its proxy has settings for the proxy (RFC 9110 section 11.7.2). */
+/** A client of the forward proxy has settings for a proxy (RFC 9110 section 11.7.2). */
 function tokenOfProxyClient(exchange: Exchange): string | Refusal {
   exchange.tokenNames = [proxyAuthorization]
   const { tunnel } = exchange.addressing
@@ -75,7 +75,7 @@ function tokenOfVirtualHost(exchange: Exchange): string | Refusal {
   if (first?.text === undefined) return refuseUnreadable('Authorization')
   const names = new Set(keys.length > 0 ? keys.map(({ name }) => name) : [first.name])
   exchange.tokenNames = [...exchange.tokenNames, ...names]
-  // Other values of these fields, or another key: servers differ in which one counts.
+  // Other values of these fields, or another key: servers differ in which value they use.
   const isClear = candidates.every(({ name, text }) => !names.has(name) || text === first.text)
   return isClear ? first.text : refuseUnreadable('Authorization')
 }
@@ -93,9 +93,9 @@ function candidatesIn(raw: readonly string[]): Candidate[] {
 }
 
 /**
- * What `Authorization` has in another scheme than Bearer, or in none: a key, plain or as name or password of credentials in
- * Base64 (`token KEY`, `ApiKey <id:KEY>`, `Basic <KEY:>`), or a JSON Web Token as the password of Basic. Undefined also when
- * it has two keys.
+ * The token in `Authorization` with another scheme than Bearer, or with none: a key, plain or as name or password of
+ * credentials in Base64 (`token KEY`, `ApiKey <id:KEY>`, `Basic <KEY:>`), or a JSON Web Token as the password of Basic.
+ * Undefined when there is none, or two keys.
  */
 function tokenInAuthorization(value: string): string | undefined {
   const encoded = /[\w+/-]+={0,2}$/.exec(value)?.[0] ?? ''

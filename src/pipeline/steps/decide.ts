@@ -9,8 +9,8 @@ import type { OutboundParts } from '../parts.ts'
 import { findAddresses, firstOnly } from './destination.ts'
 
 /**
- * Asks for a decision. The body is read only when the head does not settle it (spec 1, 4.4). The name is looked up after
- * the decision, unless a rule reads the address: a refused request must not leak anything in a DNS question.
+ * Asks for a decision. The body is read only when the head is not enough (spec 1, 4.4). The name is looked up after the
+ * decision, unless a rule reads the address: a refused request must not leak anything in a DNS query.
  */
 export function decide<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked> {
   const rulebook = parts.rulebookOf(call.agent)
@@ -66,7 +66,7 @@ async function decideOnBody<C extends Call>(
   const taken = takeTurns(call, new BodyDecision(rulebook, head, first, body), parts)
   const decision = taken instanceof Promise ? await taken : taken
   if (decision === undefined || call.isOver) return undefined
-  // The body may have taken minutes. Without the right to go on not even the name is looked up.
+  // The body may have taken minutes. Without the right to go on the name is not looked up either.
   const changed = kind.stillHolds(call, parts)
   if (changed !== undefined) return changed
   call.decision = decision
@@ -85,8 +85,8 @@ export function decideWhole<C extends Call>(
 }
 
 /**
- * Decides short bodies at once while this round of the event loop has room, and others in turns, so that neither their
- * content nor their number can keep it busy. Undefined when the call is over.
+ * Decides short bodies at once while this round of the event loop has capacity, and others in turns, so that neither their
+ * content nor their number blocks it. Undefined when the call is over.
  */
 function takeTurns(
   call: Call,

@@ -32,12 +32,12 @@ function keep(call: Call, found: RouteResult, parts: OutboundParts): Refusal | u
   return found
 }
 
-/** A rule that reads the address decides on the one that is connected to: the first one alone. */
+/** When a rule reads the address, only the first address may be connected to: the decision was made on it. */
 export function firstOnly(resolution: Resolution): Resolution {
   return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
 }
 
-/** Gets the fields that the gateway adds for this agent and upstream. The decision does not depend on them. */
+/** Gets the fields that the gateway adds for this agent and upstream. The decision does not read them. */
 export function attachCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
   if (credentials === undefined) return undefined
   const { agent, target, rawHeaders, tokenNames } = call

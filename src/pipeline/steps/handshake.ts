@@ -9,7 +9,7 @@ import type { Parts } from '../parts.ts'
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const useHttp = ['Upgrade', 'HTTP/1.1']
 const notAllowed = refuse('websocket_not_supported', undefined, { headers: useHttp })
-/** Clients that can do without a WebSocket then send their requests over HTTP, where each request can be held. */
+/** Clients with a fallback then send their requests over HTTP, where each request can be held. */
 export const notHeld = refuse(
   'websocket_not_supported',
   'The policy wants a person to review this request, and a WebSocket cannot be held: its messages come later, and are not read. Send them over HTTP.',

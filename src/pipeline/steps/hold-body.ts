@@ -13,11 +13,10 @@ export interface HeldBody {
 }
 
 /**
- * Holds a request body of at most `limit` bytes as that of the exchange. The rest of a longer one stays unread, and what
- * was read is put back in front of it, so that it can still be streamed. Held bytes count against Proxy:MaxHeldBytes as
- * they come, until `letGo` or the end of the exchange.
+ * Holds a request body of at most `limit` bytes in the exchange. A longer body is put back, so that it can still be
+ * streamed. Held bytes count against Proxy:MaxHeldBytes as they come, until `letGo` or the end of the exchange.
  *
- * @returns a refusal when the client left before the end, or there is no room for more
+ * @returns a refusal when the client left before the end, or when Proxy:MaxHeldBytes is reached
  */
 export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   const { req } = exchange
@@ -31,7 +30,7 @@ export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts
       resolve(isRefusal(outcome) ? outcome : keep(exchange, held.bytes, outcome))
     }
     const take = (chunk: Buffer) => {
-      // Nothing gives back what is taken after the end of the exchange.
+      // Nothing gives back bytes that are counted after the end of the exchange.
       if (exchange.isOver) {
         leave()
         return
@@ -57,7 +56,7 @@ function keep(exchange: Exchange, bytes: Buffer, complete: boolean): HeldBody {
   return { bytes, complete }
 }
 
-/** Room is made for this many times the bytes that arrived: an announced length alone takes no memory. */
+/** Memory is allocated for this many times the bytes that arrived, so that an announced length alone takes none. */
 const growth = 4
 
 /** A body that arrives in chunks. Each is copied and freed at once. */
@@ -125,7 +124,7 @@ export function letGo(exchange: Exchange, { heldBytes }: Pick<OutboundParts, 'he
 }
 
 /** Gives back the held bytes and the memory of the body at the end of an exchange. */
-export function settleBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes'>): void {
+export function releaseBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes'>): void {
   letGo(exchange, parts)
   exchange.loan?.end()
 }

@@ -10,15 +10,15 @@ const leastToken = 47
 /** A JWT in compact form, at the start of a run of its characters, so that each run is read once. */
 const compact = /(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}/g
 const agentKey = /agw_[\w-]{43}/g
-/** Most tokens of this issuer, and keys, that are verified for one request. */
+/** Maximum of tokens of this issuer, and keys, that are verified for one request. */
 const maxVerified = 8
 /** Percent-encoding is decoded at most this often: each server in a chain may decode once. */
 const maxDecodings = 4
 
 /**
- * Refuses a request that has a token of this gateway anywhere but in its own field: the upstream would get it, and could
- * act as the agent. Of other requests only the lengths of values are read. This step comes before the target is parsed,
- * so that the log never shows the token.
+ * Refuses a request that has a token of this gateway anywhere but in its own field: the upstream would get it, and could act
+ * as the agent. For most requests it reads only the lengths of values. This step comes before the target is parsed, so that
+ * the log never shows the token.
  */
 export function refuseMisplaced(exchange: Exchange, parts: Parts): StepResult {
   const { tokenNames } = exchange
@@ -38,14 +38,14 @@ export function refuseMisplaced(exchange: Exchange, parts: Parts): StepResult {
 const misplaced = refuse('token_misplaced')
 const none: readonly string[] = []
 
-/** Clients of the forward proxy have no business with the field of `/proxy/`: its value must not leave, whatever it is. */
+/** Clients of the forward proxy do not need the field of `/proxy/`. Its value must never be sent on. */
 function hasOwnField({ fields }: Exchange, { config }: Parts): boolean {
   const { UseCustomHeader, CustomHeaderName } = config.Security.AgentAuth
   const custom = fieldName(CustomHeaderName).folded
   return UseCustomHeader && fields.names.some(({ folded }) => folded === custom)
 }
 
-/** Tokens in a text that may be the gateway's. */
+/** Tokens in a text that the gateway may have issued. */
 function suspectsIn(text: string, { token }: Exchange): readonly string[] {
   if (text.length < Math.min(leastToken, token.length)) return none
   const plain = decode(text)

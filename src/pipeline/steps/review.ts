@@ -20,7 +20,7 @@ async function hold(exchange: Decided, parts: Parts): Promise<StepOutcome> {
   return granted ? undefined : ((await suspend(exchange, parts)) ?? 'answered')
 }
 
-/** Refuses a request that nobody has to review, if its idempotency key names one that was or may be sent another way. */
+/** Refuses a request that needs no review if its idempotency key names a request that was or may be sent after review. */
 export function checkKey({ agent, effect, fields }: Decided, { queue }: Parts): StepResult {
   if (fields.idempotencyKey === undefined || effect === 'Hitl') return undefined
   return queue.checkKey(agent.id, fields.idempotencyKey)

@@ -12,7 +12,7 @@ import { witnessOf } from './witness.ts'
 const maxCompared = 8
 
 /**
- * Warnings about rules on the body, ranked above rules for the same host that the head alone would settle. Each is shown by
+ * Warnings about rules on the body, ranked above rules for the same host that the head alone would decide. Each is shown by
  * the head of a request, for which the one rule waits and the other holds.
  */
 export function bodyFirstWarnings(examined: Examined): LintWarning[] {
@@ -42,11 +42,11 @@ class Waiting {
     }
   }
 
-  /** Takes out a rule for which requests wait that `settled` would settle. */
-  take(hosts: readonly string[], settled: CompiledRule): CompiledRule | undefined {
+  /** Takes out a rule that delays requests which `first` would decide. */
+  take(hosts: readonly string[], first: CompiledRule): CompiledRule | undefined {
     for (const host of hosts) {
       for (const compiled of this.#byHost.get(host) ?? []) {
-        if (!holdsUp(compiled, settled)) continue
+        if (!holdsUp(compiled, first)) continue
         for (const other of keysOf(compiled.rule.conditions).hosts ?? []) this.#byHost.get(other)?.delete(compiled)
         return compiled
       }
@@ -55,9 +55,9 @@ class Waiting {
   }
 }
 
-/** Whether `waits` needs the body of a request that `settled` would settle. */
-function holdsUp(waits: CompiledRule, settled: CompiledRule): boolean {
-  const [ofHead, others] = [waits.rule.conditions.filter(node => isOfHead([node])), settled.rule.conditions]
+/** Whether `waits` needs the body of a request that `first` would decide. */
+function holdsUp(waits: CompiledRule, first: CompiledRule): boolean {
+  const [ofHead, others] = [waits.rule.conditions.filter(node => isOfHead([node])), first.rule.conditions]
   // Where both name a value, the last one stays.
   return [
     [...ofHead, ...others],
@@ -66,7 +66,7 @@ function holdsUp(waits: CompiledRule, settled: CompiledRule): boolean {
     const made = witnessOf(nodes)
     if (made === undefined) return false
     const facts = new Facts({ ...made.head, contentLength: -1 }, noRisk)
-    return holds(settled, facts) && waits.nodes.every(({ node, test }) => isOfRisk(node) || test(facts) !== False)
+    return holds(first, facts) && waits.nodes.every(({ node, test }) => isOfRisk(node) || test(facts) !== False)
   })
 }
 

@@ -3,15 +3,15 @@ import { Memo } from '../../base/memo.ts'
 import type { Destination } from './input.ts'
 
 /** Found before: each allowed request asks for its destination, and there are few. */
-const known = new Memo<string, Destination>(10_000)
+const cache = new Memo<string, Destination>(10_000)
 
 /** The destination as rules see it: the address in its one spelling, and its class. */
 export function destinationOf(ip: string): Destination {
-  const before = known.get(ip)
+  const before = cache.get(ip)
   if (before !== undefined) return before
   const kind = classifyAddress(ip)
   const special = kind === 'unspecified' || kind === 'multicast' || kind === 'embedded'
   const found: Destination = { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
-  known.set(ip, found)
+  cache.set(ip, found)
   return found
 }

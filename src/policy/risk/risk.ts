@@ -41,8 +41,8 @@ export class RiskAssessment implements RiskSource {
   against(threshold: number, facts: Facts): RiskInterval {
     for (;;) {
       const bounds = this.#bounds(facts)
-      const settled = bounds.low > threshold || bounds.high <= threshold
-      if (settled || !mayAsk(facts) || this.#body.length === bodySignals.length) return bounds
+      const isDecided = bounds.low > threshold || bounds.high <= threshold
+      if (isDecided || !mayAsk(facts) || this.#body.length === bodySignals.length) return bounds
       this.#ask(facts, this.#body.length + 1)
     }
   }

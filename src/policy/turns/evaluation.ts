@@ -6,10 +6,10 @@ import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 
 /**
  * Evaluating rules is synchronous, and a long body may keep it busy for longer than other requests should wait. Such an
- * evaluation is made in turns: it breaks off when it has taken its steps, and starts again from the beginning in the
- * next turn of the event loop. Results are kept, so that only what is missing is worked out again:
+ * evaluation is made in turns: it breaks off when it has taken its steps, and starts again from the beginning in the next
+ * turn of the event loop. Results are kept, so that only what is missing is worked out again:
  *
- * - values of fields of the body, truths of conditions on it, and settled rules (`once`);
+ * - values of fields of the body, truths of conditions on it, and decided rules (`once`);
  * - how far a condition has come with the elements of a list (`progressOf`);
  * - one piece of long work that is not finished (`resume`), and its results for each text.
  */

@@ -36,7 +36,7 @@ export class Batches {
     }
     this.#add(share.caller, 1)
     const { promise, resolve } = Promise.withResolvers<Committed>()
-    const one = { ...share, attempt, settle: resolve }
+    const one = { ...share, attempt, resolve }
     if (share.isLong) this.#singles.add(one)
     else this.#waiting.push(one)
     void this.#run()
@@ -77,10 +77,10 @@ export class Batches {
     const result = await transact(this.#parts, attempts, true).catch((error: unknown) => ({ error }))
     for (const [n, one] of batch.entries()) {
       const committed = 'error' in result ? undefined : result[n]
-      if (committed !== undefined) one.settle(Promise.resolve(committed))
+      if (committed !== undefined) one.resolve(Promise.resolve(committed))
       // One that cannot be committed must not take the others with it.
       else if (one.attempt.writeId === undefined) this.#singles.add(one)
-      else one.settle(Promise.reject('error' in result ? result.error : undefined))
+      else one.resolve(Promise.reject('error' in result ? result.error : undefined))
     }
   }
 }

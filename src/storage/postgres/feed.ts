@@ -8,7 +8,7 @@ import { forgetOldest } from '../../base/records.ts'
 import { StartupError } from '../../base/refusals.ts'
 import type { FleetClock } from '../../fleet/clock.ts'
 import type { Fence } from '../../fleet/fence.ts'
-import { type MemberRow, Peers, type Settling } from '../../fleet/peers.ts'
+import { type AwaitedChange, type MemberRow, Peers } from '../../fleet/peers.ts'
 import type { FleetReading } from '../../fleet/view.ts'
 import { type Clock, inTime } from '../../runtime/clock.ts'
 import { isAwaited } from '../feed.ts'
@@ -78,7 +78,7 @@ export class PostgresFeeds {
   #next: Promise<void> | undefined
   /** Changes that followers are still putting in force, and the turns that wait for them. */
   readonly #open = new Set<Promise<unknown>>()
-  #settled: Promise<unknown> = Promise.resolve()
+  #confirming: Promise<unknown> = Promise.resolve()
   /** When the last turn asked. */
   #sent = 0
   /** At first: what the first turn fails with is thrown. */
@@ -123,17 +123,17 @@ export class PostgresFeeds {
     const { fence, history } = this.#options
     while (!this.#closed && !fence.isOpen) {
       await this.#look()
-      await this.#settled
+      await this.#confirming
       if (history.lost !== undefined) throw new StartupError(lostHistory(history.lost))
     }
   }
 
   /** Resolves when this change is in force in every gateway that serves, this one among them. */
-  async until(what: Settling): Promise<void> {
+  async until(what: AwaitedChange): Promise<void> {
     const { change } = what
     const pending = change <= this.#passed.seq ? { inForce: this.#inForce.get(change) } : await this.#untilPassed(what)
     await pending.inForce
-    await this.#settle(what)
+    await this.#untilEverywhere(what)
   }
 
   /** Takes a turn soon. */
@@ -162,7 +162,7 @@ export class PostgresFeeds {
   }
 
   /** Without the database this gateway does not get its own change; then it is fenced, as all others are, in the end. */
-  #untilPassed(what: Settling): Promise<PendingReport> {
+  #untilPassed(what: AwaitedChange): Promise<PendingReport> {
     const passed = new Promise<PendingReport>(resolve => this.#waiting.set(what.change, resolve))
     this.look()
     const fencedIn = this.#peers.fencedIn(what, this.#options.clock.steady())
@@ -173,8 +173,8 @@ export class PostgresFeeds {
   }
 
   /** The turn that brought the change was the first look. */
-  async #settle(what: Settling): Promise<void> {
-    for (let looks = 0; !this.#peers.isSettled(what, this.#sent); looks++) {
+  async #untilEverywhere(what: AwaitedChange): Promise<void> {
+    for (let looks = 0; !this.#peers.isEverywhere(what, this.#sent); looks++) {
       // Without the database time alone tells: every gateway has the change by then, or is fenced.
       const ms = this.#peers.fencedIn(what, this.#options.clock.steady())
       if (ms < 0) return
@@ -231,14 +231,14 @@ export class PostgresFeeds {
       else this.#passOn(newest, list)
       if (alive === 0) await this.#member.register(client, begun.steady)
       if (this.#passed.seq < newest.seq) continue
-      this.#settled = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
+      this.#confirming = this.#confirmed(newest, alive !== 0 && reported >= 0 ? () => fence.confirm(begun) : () => {})
       return this.#tidy(client, begun.steady)
     }
   }
 
   /** Once all of this turn is in force, others are told so. */
   #confirmed(newest: Passed, confirm: () => void): Promise<unknown> {
-    return Promise.all([this.#settled, ...this.#open]).then(
+    return Promise.all([this.#confirming, ...this.#open]).then(
       () => {
         const isNew = this.#awaited > this.#applied
         this.#applied = newest.seq

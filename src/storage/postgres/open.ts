@@ -168,8 +168,8 @@ class PostgresCalls {
   async call(asked: StoreOperation): Promise<unknown> {
     if (this.#closed) throw new StoreError('The store is closed')
     const call = isWrite(asked) ? this.#write(asked) : this.#read(asked)
-    const settled: Promise<unknown> = call.catch(() => {}).then(() => this.#running.delete(settled))
-    this.#running.add(settled)
+    const done: Promise<unknown> = call.catch(() => {}).then(() => this.#running.delete(done))
+    this.#running.add(done)
     return call
   }
 

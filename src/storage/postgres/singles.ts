@@ -4,7 +4,7 @@ import type { WriteShare } from './write-share.ts'
 
 export interface QueuedAttempt extends WriteShare {
   readonly attempt: TransactionAttempt
-  settle(committed: Promise<Committed>): void
+  resolve(committed: Promise<Committed>): void
 }
 
 /**
@@ -38,10 +38,10 @@ export class Singles {
     return free < least ? undefined : this.#waiting.splice(Math.max(first, 0), 1)[0]
   }
 
-  async #commit({ caller, attempt, settle }: QueuedAttempt): Promise<void> {
+  async #commit({ caller, attempt, resolve }: QueuedAttempt): Promise<void> {
     this.#running.push(caller)
     const committed = commit(this.#parts, attempt)
-    settle(committed)
+    resolve(committed)
     await committed.catch(() => {})
     this.#running.splice(this.#running.indexOf(caller), 1)
     this.#next()

@@ -50,7 +50,7 @@ interface AttemptOutcome extends AttemptKey {
   readonly responseStatus: number | null
 }
 
-const settleItem = statement((db, { id, attempt, replay, responseStatus }: AttemptOutcome) =>
+const updateOutcome = statement((db, { id, attempt, replay, responseStatus }: AttemptOutcome) =>
   held(db, id, attempt)
     .set({ replay, replayBefore: null, leaseUntil: null, responseStatus: responseStatus })
     .returning('agentId'),
@@ -61,16 +61,16 @@ const keepAnswer = statement((db, { id, response }: { id: string; response: Uint
 )
 
 /** A claim holds until its outcome is written, also when its lease lapsed: a late answer is truer than `unknown`. */
-export const settle: HitlOperations['settle'] = async (unit, id, attempt, outcome, entry) => {
+export const recordOutcome: HitlOperations['recordOutcome'] = async (unit, id, attempt, outcome, entry) => {
   const { db } = unit
   const { replay, responseStatus, sealedResponse } = outcome
-  const [settled] = (await settleItem(db, { id, attempt, replay, responseStatus })).rows
-  if (settled === undefined) return false
+  const [item] = (await updateOutcome(db, { id, attempt, replay, responseStatus })).rows
+  if (item === undefined) return false
   if (replay === 'completed') unit.send(dropSealed(db, { id }))
   unit.send(keepAnswer(db, { id, response: sealedResponse }))
   unit.send(measure(db, { id }))
   unit.audit(withFacts(entry, { attempt, replay, responseStatus }))
-  unit.event({ type: replay, at: entry.at, hitlId: id, data: { agentId: settled.agentId, responseStatus } })
+  unit.event({ type: replay, at: entry.at, hitlId: id, data: { agentId: item.agentId, responseStatus } })
   return true
 }
 

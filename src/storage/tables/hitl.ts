@@ -3,7 +3,7 @@ import type { HitlOperations } from '../methods.ts'
 import type { Db, HitlRow, HitlShownRow } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { HitlBrief, HitlLimits, HitlRecord } from '../store.ts'
-import { lapse, release, settle } from './attempts.ts'
+import { lapse, recordOutcome, release } from './attempts.ts'
 import { bytesOf } from './bytes.ts'
 import { firstCalls, join, leave, waitedFor } from './calls.ts'
 import { due } from './due.ts'
@@ -112,7 +112,7 @@ export const hitl: HitlOperations = {
 
   claim,
   release,
-  settle,
+  recordOutcome,
   deny,
   withdraw,
   extend,

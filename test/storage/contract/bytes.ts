@@ -34,7 +34,7 @@ export function bytes(
   const answer = (store: Store, id: string, response: Uint8Array | null) => {
     const replay = response === null ? 'failed' : 'completed'
     const outcome = { replay, responseStatus: null, sealedResponse: response } as const
-    return store.hitl.settle(id, 1, outcome, entry('hitl.replay', { subject: id }))
+    return store.hitl.recordOutcome(id, 1, outcome, entry('hitl.replay', { subject: id }))
   }
 
   t.test('what is counted of requests is what is stored of them, through all that becomes of them', async t => {

@@ -109,7 +109,7 @@ export function deny(store: Store, id: string, reviewer = 'r1', now = 1_500) {
 
 export function settle(store: Store, id: string, attempt: number, replay: 'completed' | 'failed' | 'unknown') {
   const outcome = { replay, responseStatus: replay === 'completed' ? 201 : null, sealedResponse: null }
-  return store.hitl.settle(id, attempt, outcome, entry('hitl.replay', { subject: id }))
+  return store.hitl.recordOutcome(id, attempt, outcome, entry('hitl.replay', { subject: id }))
 }
 
 export async function get(store: Store, id: string): Promise<HitlItem> {

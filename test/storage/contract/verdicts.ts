@@ -62,7 +62,7 @@ export function verdicts(t: Test, engine: Engine): void {
     await suspend(store, 'h1')
     await approve(store, 'h1')
     const outcome = { replay: 'completed', responseStatus: 201, sealedResponse: new Uint8Array([7]) } as const
-    t.equal(await store.hitl.settle('h1', 1, outcome, entry('hitl.replay')), true)
+    t.equal(await store.hitl.recordOutcome('h1', 1, outcome, entry('hitl.replay')), true)
     t.match(await get(store, 'h1'), {
       replay: 'completed',
       responseStatus: 201,
