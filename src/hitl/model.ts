@@ -57,10 +57,10 @@ export interface PartDigests {
   readonly body: string
 }
 
-/** The decision as it is stored, with what is known of the request that it holds. Earlier versions have no such members. */
+/** The decision as it is stored, with what is known of the request that it holds. */
 export interface StoredDecision extends HeldDecision {
-  readonly digests?: PartDigests
-  /** Absent also for a body with a content coding. */
+  readonly digests: PartDigests
+  /** Absent when the body was not searched, and for a body with a content coding. */
   readonly findings?: Pick<BodyFindings, 'counts'>
 }
 

@@ -63,8 +63,7 @@ export interface ReviewView {
   readonly operation: string | null
   readonly matched: readonly unknown[]
   readonly risk: HeldDecision['risk']
-  /** Absent for requests that were held by an earlier version, like `findings`. */
-  readonly digests?: PartDigests
+  readonly digests: PartDigests
   /** How often each detector fired in the body; absent when the body was not searched. */
   readonly findings?: BodyFindings['counts']
   readonly waitedSeconds: number
@@ -206,15 +205,12 @@ function reasonPart(item: Shown, decision: StoredDecision) {
     matched: escapeDeceptiveIn(matched),
     risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,
-    ...(digests && { digests }),
+    digests,
     ...(findings && { findings: findings.counts }),
   }
 }
 
-/** Requests that were held by an earlier version have no such member. */
-function escaped(text: string | null | undefined): string | null {
-  return text == null ? null : escapeDeceptive(text)
-}
+const escaped = (text: string | null): string | null => (text === null ? null : escapeDeceptive(text))
 
 export interface DetailSight extends Sight, Pick<HitlOptions, 'addedFields'> {
   /** Whether the body is shown as its bytes, in base64. */

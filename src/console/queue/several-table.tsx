@@ -40,7 +40,7 @@ export function useCompared(views: readonly HitlSummary[]): Compared | undefined
 }
 
 async function compare(views: readonly HitlSummary[]): Promise<Compared> {
-  if (areSame('body', views) !== true && views.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0) > mostBytes) {
+  if (!areSame('body', views) && views.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0) > mostBytes) {
     return { problem: `Their bodies are more than ${sizeText(mostBytes)} in all.` }
   }
   const read: HitlRequest[] = []

@@ -37,22 +37,22 @@ export function compareRequests(requests: readonly HitlRequest[]): readonly Comp
 
 type Part = keyof NonNullable<HitlRequest['digests']>
 
-/** Undefined for requests that were held by an earlier version. */
-export function areSame(part: Part, requests: readonly Pick<HitlRequest, 'digests'>[]): boolean | undefined {
-  const digests = requests.map(({ digests }) => digests?.[part])
-  return digests.includes(undefined) ? undefined : new Set(digests).size === 1
+/** Never without digests. Reviewers are told them. */
+export function areSame(part: Part, requests: readonly Pick<HitlRequest, 'digests'>[]): boolean {
+  const [first, ...others] = requests.map(({ digests }) => digests?.[part])
+  return first !== undefined && others.every(digest => digest === first)
 }
 
 function compareQueries(requests: readonly HitlRequest[]): Comparison {
   const same = areSame('query', requests)
-  const differences = same === true ? [] : differencesOf(requests.map(({ url }) => queryValues(url)))
-  const rest = differences.length === 0 ? 'They differ in their order, or in what is redacted here.' : undefined
-  return { part: 'Query', isSame: same === true, differences, kind: 'told', note: noteOf(same, rest) }
+  const differences = same ? [] : differencesOf(requests.map(({ url }) => queryValues(url)))
+  const note = differences.length === 0 ? 'They differ in their order, or in what is redacted here.' : undefined
+  return { part: 'Query', isSame: same, differences, kind: 'told', note: same ? undefined : note }
 }
 
 function compareFields(requests: readonly HitlRequest[]): Comparison {
   const same = areSame('fields', requests)
-  const all = same === true ? [] : differencesOf(requests.map(({ headers }) => fieldValues(headers)))
+  const all = same ? [] : differencesOf(requests.map(({ headers }) => fieldValues(headers)))
   const differences = all.filter(({ where }) => !passing.has(where))
   const usual = all.filter(({ where }) => passing.has(where)).map(({ where }) => where)
   const hidden = new Set(requests.flatMap(({ headers }) => redactedIn(headers)))
@@ -63,10 +63,10 @@ function compareFields(requests: readonly HitlRequest[]): Comparison {
   ]
   return {
     part: 'Header fields',
-    isSame: same === true,
+    isSame: same,
     differences,
     kind: 'told',
-    note: noteOf(same, texts.join(' ')),
+    note: same ? undefined : texts.join(' '),
   }
 }
 
@@ -75,8 +75,7 @@ const redactedIn = (headers: HitlRequest['headers']): readonly string[] =>
 
 function compareBodies(requests: readonly HitlRequest[]): Comparison {
   const part = 'Body'
-  const same = areSame('body', requests)
-  if (same === true) return { part, isSame: true, differences: [], kind: 'value' }
+  if (areSame('body', requests)) return { part, isSame: true, differences: [], kind: 'value' }
   const bodies = requests.map(readBody)
   const known = bodies.filter(body => body !== 'sealed' && body !== 'deleted')
   if (known.length < bodies.length) {
@@ -84,13 +83,8 @@ function compareBodies(requests: readonly HitlRequest[]): Comparison {
   }
   const { values, kind } = bodyValues(known)
   const differences = differencesOf(values)
-  const rest = differences.length === 0 ? 'They differ in spaces, in escapes or in the order of names only.' : undefined
-  return { part, isSame: false, differences, kind, note: noteOf(same, rest) }
-}
-
-function noteOf(same: boolean | undefined, rest: string | undefined): string | undefined {
-  if (same === true) return undefined
-  return same === undefined ? 'Whether they are the same is not known: one was held by an earlier version.' : rest
+  const note = differences.length === 0 ? 'They differ in spaces, in escapes or in the order of names only.' : undefined
+  return { part, isSame: false, differences, kind, note }
 }
 
 function differencesOf(all: readonly Values[]): readonly Difference[] {
