@@ -386,5 +386,5 @@ t.test('any lives of held requests go as the rules say', async t => {
     { numRuns: runs(1_000) },
   )
   await everySendIsAudited(desk)
-  t.ok(desk.sent.length > runs(500), `${desk.sent.length} requests reached the upstream`)
+  t.ok(desk.sent.length > runs(500, 15), `${desk.sent.length} requests reached the upstream`)
 })
