@@ -1,8 +1,9 @@
 /** A decision worked out its texts when somebody read them, and kept the body and what was parsed of it for that. */
 
 import t from 'tap'
-import { decideBody, decideHead } from '../../src/policy/evaluation/decide.ts'
+import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../src/policy/evaluation/decision.ts'
+import { decideBody } from '../fixtures/decide.ts'
 import { megabytesInUse } from '../fixtures/memory.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
 

@@ -4,8 +4,8 @@ import type { RequestBody, RequestHead } from '../request/input.ts'
 import { mcpMismatch } from '../request/mcp-heads.ts'
 import { RiskAssessment } from '../risk/risk.ts'
 import { EvaluationTurns } from '../turns/evaluation.ts'
-import type { Decision, DecisionRecord, DecisionSource, NeedBody } from './decision.ts'
-import { type DecisionOutcome, decisionOf, failedDecision, recordOf } from './record.ts'
+import type { Decision, DecisionSource, NeedBody } from './decision.ts'
+import { type DecisionOutcome, decisionOf, failedDecision } from './record.ts'
 import type { Rulebook } from './rulebook.ts'
 import { effectBits, type RuleWalk, walk, walkWithoutPolicy } from './walk.ts'
 
@@ -24,24 +24,6 @@ export function decideHead(rulebook: Rulebook, request: RequestHead): Decision |
   }
 }
 
-/**
- * Decides with the body. Never throws.
- *
- * @param need what `decideHead` asked with: only what waited is evaluated. Undefined: all is
- */
-export function decideBody(
-  rulebook: Rulebook,
-  request: RequestHead,
-  need: NeedBody | undefined,
-  body: RequestBody,
-): Decision {
-  try {
-    return decisionOf(evaluateBody(withBody(evaluationAtHead(rulebook, request, need), body)))
-  } catch (error) {
-    return failedDecision(rulebook, 'body', error)
-  }
-}
-
 /** Longer bodies, bytes, wait for their turn before they are looked at. */
 const shortBody = 32_768
 /** Bodies up to this length take one turn; its steps. */
@@ -49,7 +31,7 @@ const shortestBody = 1_024
 const stepsOfShortest = 1_024
 
 /**
- * Decides with the body in turns of the event loop. Each turn takes a few milliseconds at most, for any length and content
+ * Decides with the body in turns of the event loop. Of what `need` came from, only what waited is evaluated. Each turn takes a few milliseconds at most, for any length and content
  * of the body.
  */
 export class BodyDecision {
@@ -88,12 +70,6 @@ export class BodyDecision {
       return failedDecision(this.#rulebook, 'body', error)
     }
   }
-}
-
-/** The whole record of a decision, of an Allow too: for explanations and tests. */
-export function decideInFull(rulebook: Rulebook, request: RequestHead, body: RequestBody): DecisionRecord {
-  const found = evaluateHead(rulebook, request)
-  return recordOf(found instanceof PendingDecision ? evaluateBody(withBody(found.evaluation, body)) : found)
 }
 
 /** A request with what the policies say about it so far. */

@@ -3,10 +3,11 @@
 import t from 'tap'
 import { createActivityLog } from '../../../src/limits/activity.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
-import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
+import { decideHead } from '../../../src/policy/evaluation/decide.ts'
 import { createRulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
+import { decideBody } from '../../fixtures/decide.ts'
 import { decision, described, headDecision, noRisk, policyOf, rulebookOf } from '../../fixtures/rulebook.ts'
 
 type Draft = Record<string, unknown>

@@ -1,9 +1,10 @@
 /** The header fields of MCP requests: what they claim, and that no decision on claims differs from that on the body.T63. */
 import fc from 'fast-check'
 import t from 'tap'
-import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
+import { decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { mcpMismatch, readMcpHeads } from '../../../src/policy/request/mcp-heads.ts'
+import { decideBody } from '../../fixtures/decide.ts'
 import { described, rulebookOf } from '../../fixtures/rulebook.ts'
 
 const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params })

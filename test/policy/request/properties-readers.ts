@@ -1,8 +1,8 @@
 /** Threat T24 of SECURITY.md: where readers of one text differ, the decision is never milder than for what one of them reads. */
 import fc from 'fast-check'
 import t from 'tap'
-import { decideInFull } from '../../../src/policy/evaluation/decide.ts'
 import type { Rulebook } from '../../../src/policy/evaluation/rulebook.ts'
+import { decideInFull } from '../../fixtures/decide.ts'
 import { formReaders } from '../../fixtures/form-readers.ts'
 import { jsonReaders, type Member, Refused, readPath, type Tree, writeTree } from '../../fixtures/json-readers.ts'
 import { described, rulebookOf } from '../../fixtures/rulebook.ts'

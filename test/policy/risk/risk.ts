@@ -1,11 +1,12 @@
 import t from 'tap'
-import { decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
+import { decideHead } from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
 import { Zone } from '../../../src/policy/language/fields/zone.ts'
 import type { RequestDescription } from '../../../src/policy/request/describe.ts'
 import { Facts } from '../../../src/policy/request/facts.ts'
 import { noRisk, RiskAssessment } from '../../../src/policy/risk/risk.ts'
 import { defaultRisk, type RiskSettings, riskSignals } from '../../../src/policy/risk/risk-signals.ts'
+import { decideBody } from '../../fixtures/decide.ts'
 import { createRandom, pick } from '../../fixtures/random-policy.ts'
 import { decision, described, headDecision, rulebookOf } from '../../fixtures/rulebook.ts'
 

@@ -2,9 +2,16 @@
 
 import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
-import { BodyDecision, decideBody, decideHead } from '../../../src/policy/evaluation/decide.ts'
+import {
+  BodyDecision,
+  decideHead,
+  evaluateBody,
+  PendingDecision,
+  withBody,
+} from '../../../src/policy/evaluation/decide.ts'
 import type { Decision } from '../../../src/policy/evaluation/decision.ts'
 import { explainDescription, type OpenExplanation, openExplanation } from '../../../src/policy/evaluation/explain.ts'
+import { decisionOf } from '../../../src/policy/evaluation/record.ts'
 import type { Rulebook } from '../../../src/policy/evaluation/rulebook.ts'
 import type { DescribedRequest } from '../../../src/policy/request/describe.ts'
 import { defaultRisk } from '../../../src/policy/risk/risk-signals.ts'
@@ -56,8 +63,8 @@ function inTurns(rulebook: Rulebook, { head, body }: DescribedRequest): Taken {
 
 function atOnce(rulebook: Rulebook, { head, body }: DescribedRequest): Decision {
   const need = decideHead(rulebook, head)
-  if (!('need' in need)) throw new Error('decided without the body')
-  return decideBody(rulebook, head, need, body)
+  if (!(need instanceof PendingDecision)) throw new Error('decided without the body')
+  return decisionOf(evaluateBody(withBody(need.evaluation, body)))
 }
 
 const allowAll = rulebookOf({ name: 'p', default: 'Allow', rules: [] }, { risk: defaultRisk })
