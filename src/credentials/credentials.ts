@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type HostPattern, matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Refusal, refuse, StartupError } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
@@ -43,9 +43,7 @@ interface CredentialEntry {
   readonly setting: CredentialSetting
   /** Lower case. */
   readonly header: string
-  readonly hosts: readonly HostPattern[]
-  /** Undefined: the usual one of the scheme. */
-  readonly port: number | undefined
+  readonly host: HostAndPort
 }
 
 /** RFC 9110 section 5.5, without what is obsolete. */
@@ -86,9 +84,7 @@ export async function openCredentials(
 }
 
 function entryOf(setting: CredentialSetting): CredentialEntry {
-  const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(setting.Host ?? '') ?? []
-  const header = setting.Header.toLowerCase()
-  return { setting, header, hosts: parseHostPatterns([host]), port: port === undefined ? undefined : Number(port) }
+  return { setting, header: setting.Header.toLowerCase(), host: parseHostAndPort(setting.Host ?? '') }
 }
 
 async function readValue(
@@ -106,12 +102,11 @@ async function readValue(
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
 }
 
-function applies({ setting, hosts, port }: CredentialEntry, { origin, agent }: CredentialRequest): boolean {
+function applies({ setting, host }: CredentialEntry, { origin, agent }: CredentialRequest): boolean {
   if (origin.scheme === 'http' && !setting.AllowHttp) return false
-  if (origin.port !== (port ?? (origin.scheme === 'http' ? 80 : 443))) return false
   if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
   if (setting.Policy !== undefined && setting.Policy !== agent.policyName) return false
-  return matchesAnyHost(hosts, origin.host)
+  return isAtHost(host, origin)
 }
 
 /** Whether the agent sends the field, or one that an upstream may take for it. */

@@ -10,6 +10,7 @@ import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
+import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import { createEndListeners } from '../pipeline/ends/listeners.ts'
@@ -136,6 +137,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
+    meterOf: config.Metering.Usage ? createMeterOf(config.Metering.Hosts) : undefined,
     ends,
     report: dataPlane.report,
   }

@@ -55,6 +55,15 @@ export interface LogFields {
   readonly ms?: number | undefined
   readonly bytesIn?: number | undefined
   readonly bytesOut?: number | undefined
+  /** What is known of the tokens of a call of a model: read, partial or missing. */
+  readonly usage?: string | undefined
+  /** As the answer names it. */
+  readonly model?: string | undefined
+  /** Tokens that the model read, cached ones among them. */
+  readonly tokensIn?: number | undefined
+  /** Those of them that were read from a cache. */
+  readonly tokensCached?: number | undefined
+  readonly tokensOut?: number | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
   readonly ending?: string | undefined
   /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */

@@ -14,6 +14,7 @@ import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { Interest } from './answers/interest.ts'
+import type { UsageMeter } from './answers/usage-meter.ts'
 import type { BodyLoan } from './body-memory.ts'
 import type { RpcAnswer } from './mcp/rpc-answer.ts'
 
@@ -100,6 +101,9 @@ export class Exchange {
 
   /** Why its answer is read before the agent gets it (answers/); undefined when nothing reads it. */
   interests: readonly Interest[] | undefined = undefined
+
+  /** Reads what it uses; undefined when nothing does. */
+  meter: UsageMeter | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: ExchangeSender | undefined = undefined

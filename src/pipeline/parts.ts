@@ -19,6 +19,7 @@ import type { Connections } from '../upstream/connections.ts'
 import type { Dial } from '../upstream/dial.ts'
 import type { UpstreamRoute } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
+import type { MeterOf } from './answers/usage-meter.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
@@ -70,6 +71,8 @@ export interface Parts {
   readonly publicUrl: string | undefined
   /** Readers of answers, in the order in which answers pass them. */
   readonly readers: readonly AnswerReader[]
+  /** Undefined when it is not read what calls use. */
+  readonly meterOf: MeterOf | undefined
   readonly watch: ExchangeWatch
   readonly tunnels: OpenTunnels
   /** Undefined without a forward proxy. */

@@ -124,6 +124,18 @@ export const tokens = family('token_checks_total', 'Tokens of agents, known from
 ])
 export const requestBytes = counter('request_body_bytes_total', 'Body bytes sent to upstreams.')
 export const responseBytes = counter('response_body_bytes_total', 'Body bytes of answers of upstreams.')
+export const llmTokens = family(
+  'llm_tokens_total',
+  'Tokens of calls of models, as their answers told; each in one type.',
+  'type',
+  ['input', 'output', 'cache_read', 'cache_write'],
+)
+export const llmUsage = family(
+  'llm_usage_total',
+  'Successful calls of models, by what their answers told of their tokens.',
+  'how',
+  ['read', 'partial', 'missing'],
+)
 export const clientConnections = gauge('client_connections', 'Open connections of clients.')
 export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
 export const webSockets = gauge('websockets', 'Open WebSockets.')
@@ -174,6 +186,8 @@ export const families: readonly Family[] = [
   retries,
   requestBytes,
   responseBytes,
+  llmTokens,
+  llmUsage,
   clientConnections,
   upstreamConnections,
   webSockets,

@@ -13,7 +13,7 @@ const layers = [
   ['base'],
   ['runtime'],
   ['log'],
-  ['policy', 'limits'],
+  ['policy', 'limits', 'llm'],
   ['fleet'],
   ['config'],
   ['api', 'http', 'storage', 'telemetry'],
@@ -26,7 +26,7 @@ const layers = [
 ]
 
 /** Parts that know no socket, no clock and nothing outside themselves but base, which knows nothing at all. */
-const pure = ['base', 'policy', 'limits']
+const pure = ['base', 'policy', 'limits', 'llm']
 
 /** The rooms of src/policy/, from the bottom up. A room knows those before it only. */
 const policyRooms = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint']
@@ -61,7 +61,7 @@ t.test('a file imports from lower layers and its own folder only', async t => {
   )
 })
 
-t.test('base imports nothing from outside; policy and limits import base alone', async t => {
+t.test('base imports nothing from outside; policy, limits and llm import base alone', async t => {
   const wrong = imports.filter(
     ({ from, to }) => pure.includes(partOf(from)) && partOf(to) !== partOf(from) && partOf(to) !== 'base',
   )

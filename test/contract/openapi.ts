@@ -73,6 +73,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'proxy/fields',
     'proxy/head-decisions',
     'proxy/http2',
+    'proxy/model-usage',
     'proxy/hundred-streams',
     'proxy/leading-fields',
     'proxy/outcomes',

@@ -11,7 +11,15 @@ export interface Interest {
    * Reads the answer in front of `out`. Returns a refusal when the agent must not get the answer; undefined when the answer
    * has nothing to read.
    */
-  open(head: ResponseHead, out: AnswerOutput): Rewriter | Refusal | undefined
+  open?(head: ResponseHead, out: AnswerOutput): Rewriter | Refusal | undefined
+  /** Sees the answer without changing it; undefined when there is nothing to see in it. */
+  watch?(head: ResponseHead): Tap | undefined
+}
+
+/** Sees the body of an answer as it came. */
+export interface Tap {
+  /** Called after `chunk` was passed on, which is valid during this call alone. */
+  see(chunk: Buffer): void
 }
 
 /** Takes the body of an answer, and passes on what the agent gets. */

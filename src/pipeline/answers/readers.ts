@@ -2,15 +2,18 @@ import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Decided, Sendable } from '../exchange.ts'
 import type { Parts, ReaderParts } from '../parts.ts'
-import type { AgentOutput, AnswerOutput, Interest, Rewriter } from './interest.ts'
+import type { AgentOutput, AnswerOutput, Interest, Rewriter, Tap } from './interest.ts'
 import { metadataReader } from './metadata.ts'
 import type { AnswerReader } from './reader.ts'
 import { toolReader } from './tools.ts'
+import { usageReader } from './usage.ts'
 
 /** The readers that the settings ask for. An answer passes them in this order. */
 export function createReaders(parts: ReaderParts): readonly AnswerReader[] {
-  const tools = toolReader(parts)
-  return parts.config.Hosts.length > 0 ? [tools, metadataReader(parts)] : [tools]
+  const readers = [toolReader(parts)]
+  if (parts.config.Hosts.length > 0) readers.push(metadataReader(parts))
+  if (parts.meterOf !== undefined) readers.push(usageReader(parts))
+  return readers
 }
 
 /** Whether one of them reads the body of the request before it is sent. */
@@ -55,11 +58,17 @@ export function openRewriters(
 ): Rewriter | Refusal | undefined {
   let next: Rewriter | undefined
   for (let at = interests.length - 1; at >= 0; at--) {
-    const opened = interests[at]!.open(head, next === undefined ? out : joint(next, out))
+    const opened = interests[at]!.open?.(head, next === undefined ? out : joint(next, out))
     if (isRefusal(opened)) return opened
     next = opened ?? next
   }
   return next
+}
+
+/** What sees an answer as it came; undefined when nothing does. */
+export function openTaps(interests: readonly Interest[], head: ResponseHead): readonly Tap[] | undefined {
+  const taps = interests.flatMap(interest => interest.watch?.(head) ?? [])
+  return taps.length === 0 ? undefined : taps
 }
 
 /** Passes what one rewriter writes on to the next one. The last one writes the head. */

@@ -3,6 +3,7 @@ import { refusalKinds } from '../../base/refusals.ts'
 import type { LogFields } from '../../log/log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
+import type { CallUsage } from '../answers/usage-meter.ts'
 import type { Exchange } from '../exchange.ts'
 import type { EndListener, EndParts } from './listener.ts'
 
@@ -12,6 +13,10 @@ export const accessListener = (parts: EndParts): EndListener => ({
   ended: (exchange, at) => parts.log.line(lineOf(exchange, at - exchange.startedAt, parts), 'exchange'),
   opened: exchange =>
     parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), openedWords(exchange)),
+  replayed({ requestId, agentId, hitlId, usage }) {
+    const members = `"agentId":"${agentId}"${plain('requestId', requestId)}${plain('hitlId', hitlId)}`
+    parts.log.line(members + usageMembers(usage), 'usage of an approved request')
+  },
 })
 
 const openedWords = (exchange: Exchange): string => (isTunnel(exchange) ? 'tunnel opened' : 'websocket opened')
@@ -27,8 +32,19 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     plain('ending', exchange.ending ?? 'aborted') +
     number('ms', Math.round(ms * 100) / 100) +
     number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
-    number('bytesOut', exchange.bytesDown)
+    number('bytesOut', exchange.bytesDown) +
+    (exchange.meter === undefined ? '' : usageMembers(exchange.meter.usage))
   )
+}
+
+function usageMembers(usage: CallUsage | undefined): string {
+  if (usage === undefined) return ''
+  const { how, tokens, model } = usage
+  const told = plain('usage', how) + text('model', model)
+  if (tokens === undefined) return told
+  const { input, output, cacheRead, cacheWrite, cacheWriteLong } = tokens
+  const whole = input + cacheRead + cacheWrite + cacheWriteLong
+  return told + number('tokensIn', whole) + number('tokensCached', cacheRead) + number('tokensOut', output)
 }
 
 /** Who called what. Queries are left out: they carry secrets too often. */

@@ -5,6 +5,7 @@ import type { RuleTally } from '../../limits/rule-tally.ts'
 import type { Log } from '../../log/log.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { CallUsage } from '../answers/usage-meter.ts'
 import type { ClientIp } from '../client-ip.ts'
 import type { Exchange } from '../exchange.ts'
 
@@ -16,6 +17,16 @@ export interface EndListener {
   ended(exchange: Exchange, at: number): void
   /** A WebSocket is open: its end can be hours away. */
   opened?(exchange: Exchange): void
+  /** An approved request of which it was read what it used is over. */
+  replayed?(replay: MeteredReplay): void
+}
+
+/** What an approved request used. */
+export interface MeteredReplay {
+  readonly requestId: string | undefined
+  readonly agentId: string
+  readonly hitlId: string
+  readonly usage: CallUsage
 }
 
 /** Causes that change the trust of an agent. */
@@ -23,7 +34,7 @@ export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
 /** What the listeners write to. */
 export interface EndParts {
-  readonly config: Pick<Config, 'Logging'>
+  readonly config: Pick<Config, 'Logging' | 'Metering'>
   readonly clock: Clock
   readonly log: Pick<Log, 'line'>
   readonly clientIpOf: ClientIp

@@ -10,6 +10,7 @@ import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../../storage/store.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
+import type { UsageMeter } from '../answers/usage-meter.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call, CallKind } from './call.ts'
 import { RequestView } from './request-view.ts'
@@ -27,6 +28,8 @@ export class ApprovedCall implements Call {
   decisionNs = 0
   resolution: Resolution | undefined = undefined
   credentials: readonly string[] | undefined = undefined
+  /** Reads what it uses; undefined when nothing does. */
+  meter: UsageMeter | undefined = undefined
 
   constructor(request: HeldRequest, context: SendContext, { agent, target }: Pick<Call, 'agent' | 'target'>) {
     this.request = request

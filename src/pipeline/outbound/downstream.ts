@@ -5,8 +5,8 @@ import { takeBackHead } from '../../http/take-back.ts'
 import type { Control, ResponseHead } from '../../upstream/handler.ts'
 import { answer, breakOff } from '../answer.ts'
 import { withLength } from '../answers/fields.ts'
-import type { AgentOutput, BodyLength, Interest, Rewriter } from '../answers/interest.ts'
-import { openRewriters } from '../answers/readers.ts'
+import type { AgentOutput, BodyLength, Interest, Rewriter, Tap } from '../answers/interest.ts'
+import { openRewriters, openTaps } from '../answers/readers.ts'
 import type { Sendable } from '../exchange.ts'
 import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
@@ -29,6 +29,7 @@ export abstract class Downstream implements AgentOutput {
   protected control: Control | undefined = undefined
   /** Reads the answer before the agent gets it. */
   protected rewriter: Rewriter | undefined = undefined
+  #taps: readonly Tap[] | undefined = undefined
   /** Missing bytes of a short answer that is sent as a whole; otherwise 0. */
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
@@ -65,7 +66,10 @@ export abstract class Downstream implements AgentOutput {
     this.#fields = fields
     const opened = openRewriters(interests, head, this)
     if (isRefusal(opened)) this.refuse(opened)
-    else this.rewriter = opened
+    else {
+      this.rewriter = opened
+      this.#taps = openTaps(interests, head)
+    }
     return opened !== undefined
   }
 
@@ -83,10 +87,12 @@ export abstract class Downstream implements AgentOutput {
   onResponseData(chunk: Buffer): void {
     if (this.isFenced()) return
     this.exchange.bytesDown += chunk.length
-    if (this.rewriter !== undefined) {
-      this.rewriter.take(chunk)
-      return
-    }
+    if (this.rewriter === undefined) this.#passOn(chunk)
+    else this.rewriter.take(chunk)
+    if (this.#taps !== undefined) for (const tap of this.#taps) tap.see(chunk)
+  }
+
+  #passOn(chunk: Buffer): void {
     if (this.#missing > 0 && chunk.length === this.#missing) {
       const { res } = this.exchange
       // The whole answer is here: head and body leave in one write.

@@ -16,6 +16,7 @@ import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/circuit.ts'
+import { withoutCoding } from '../steps/hops.ts'
 import { type ApprovedCall, approved, openApproved } from './approved.ts'
 
 /**
@@ -54,14 +55,19 @@ async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checke
 function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
   const { target, resolution } = call
   if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
+  call.meter = parts.meterOf?.(call)
   return new Promise(resolve => {
     const replay = new Replay(call, resolution, { parts, resolve })
     parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
   })
 }
 
-function upstreamRequest({ request, target, credentials = [], context }: ApprovedCall, { clock }: OutboundParts) {
-  const { method, rawHeaders, body } = request
+function upstreamRequest(
+  { request, target, credentials = [], context, meter }: ApprovedCall,
+  { clock }: OutboundParts,
+) {
+  const { method, body } = request
+  const rawHeaders = meter === undefined ? request.rawHeaders : withoutCoding(request.rawHeaders)
   return {
     method,
     path: target.requestTarget,
@@ -107,7 +113,9 @@ class Replay implements UpstreamHandler {
     }
   }
 
-  onResponseStart({ status, fields }: ResponseHead): void {
+  onResponseStart(head: ResponseHead): void {
+    const { status, fields } = head
+    this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     const body = new Readable({
       read: () => this.#control?.resume(),
@@ -123,13 +131,16 @@ class Replay implements UpstreamHandler {
 
   onResponseData(chunk: Buffer): void {
     if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
+    this.#call.meter?.see(chunk)
   }
 
   onResponseEnd(): void {
+    this.#noteUsage(true)
     this.#body?.push(null)
   }
 
   onResponseError(error: Error): void {
+    this.#noteUsage(false)
     if (this.#body !== undefined) {
       this.#body.destroy(error)
       return
@@ -140,6 +151,15 @@ class Replay implements UpstreamHandler {
     // No byte was sent, so the request can be decided again.
     const kind = isSent ? 'failed' : 'notSent'
     this.#resolve(refused === 'again' ? refused : { kind, refusal: refused ?? this.#refusalOf(error) })
+  }
+
+  /** @param isWhole the answer came whole */
+  #noteUsage(isWhole: boolean): void {
+    const { meter, context, requestId } = this.#call
+    const usage = meter?.end(isWhole)
+    if (usage === undefined) return
+    const { agentId, hitlId } = context
+    for (const listener of this.#parts.ends) listener.replayed?.({ requestId, agentId, hitlId, usage })
   }
 
   /** The refusal for the reviewer. Counts the failure. */

@@ -1,0 +1,65 @@
+/** What a part of an answer tells: of its tokens, and of its model. */
+import type { Format } from './formats.ts'
+import { firstText, lastMember } from './json-members.ts'
+import { readInvocationMetrics, readOllama, type Usage, usageMembers } from './usage.ts'
+
+const evalCount = Buffer.from('"eval_count"')
+const promptEvalCount = Buffer.from('"prompt_eval_count"')
+const model = Buffer.from('"model"')
+const modelVersion = Buffer.from('"modelVersion"')
+const bytesName = Buffer.from('"bytes"')
+const invocationMetrics = Buffer.from('"amazon-bedrock-invocationMetrics"')
+const quote = 34
+
+/** What is used by the answer that ends with this text: a document, the data of an event, or a line. */
+export function readUsage(format: Format, text: Buffer, isEmbedded = false): Usage | undefined {
+  if (format === 'ollama') return readOllama(numberNamed(text, promptEvalCount), numberNamed(text, evalCount))
+  for (const { name, read } of usageMembers[format]) {
+    const found = read(parsed(lastMember(text, { name, isObject: true, isEmbedded })))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const numberNamed = (text: Buffer, name: Buffer): unknown => parsed(lastMember(text, { name, isObject: false }))
+
+/** The last frames of a stream of Bedrock: `metadata` of Converse, or the metrics in the last chunk of the others. */
+export function readFrames(format: Format, tail: Buffer): Usage | undefined {
+  if (format === 'bedrock') return readUsage(format, tail, true)
+  const at = tail.lastIndexOf(bytesName)
+  if (at < 0) return undefined
+  const from = tail.indexOf(quote, at + bytesName.length) + 1
+  const end = tail.indexOf(quote, from)
+  if (from <= 0 || end < 0) return undefined
+  const chunk = Buffer.from(tail.toString('latin1', from, end), 'base64')
+  return readInvocationMetrics(parsed(lastMember(chunk, { name: invocationMetrics, isObject: true })))
+}
+
+/** Longer names are none. */
+const maxModelLength = 200
+
+/** Formats whose answers begin with the name of the model. */
+const namedAtStart: ReadonlySet<Format> = new Set(['openai', 'anthropic', 'ollama'])
+
+/** The name of the model, from the beginning of an answer. */
+export const modelAtStart = (format: Format, text: Buffer): string | undefined =>
+  namedAtStart.has(format) ? nameIn(firstText(text, model)) : undefined
+
+/** The same from its end: some have the name behind all else. */
+export function modelAtEnd(format: Format, text: Buffer): string | undefined {
+  return nameIn(lastMember(text, { name: format === 'gemini' ? modelVersion : model, isObject: false }))
+}
+
+function nameIn(text: string | undefined): string | undefined {
+  const name = parsed(text)
+  return typeof name === 'string' && name !== '' && name.length <= maxModelLength ? name : undefined
+}
+
+function parsed(text: string | undefined): unknown {
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

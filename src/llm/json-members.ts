@@ -1,0 +1,129 @@
+/**
+ * Members at the beginning or near the end of a JSON text, of which the rest may be missing. Nothing is parsed but their values. What a model, a
+ * tool or an agent wrote stands deeper, or in texts, where the quotes of a name are escaped.
+ */
+const space = [9, 10, 13, 32]
+const quote = 34
+const comma = 44
+const colon = 58
+const backslash = 92
+const openBrace = 123
+const openBracket = 91
+const closeBrace = 125
+const closeBracket = 93
+
+/** A member is that of the answer itself, or of an object in it, when no more than two ends follow it. */
+const maxEnds = 2
+/** Members of this name that are looked at, so that an answer made of such names costs little. */
+const maxTries = 32
+
+interface MemberSearch {
+  /** With its quotes. */
+  readonly name: Buffer
+  readonly isObject: boolean
+  /** Bytes that are no JSON follow the text. */
+  readonly isEmbedded?: boolean
+}
+
+/** The value of the last member of a name, as it stands; undefined when there is none. */
+export function lastMember(text: Buffer, { name, isObject, isEmbedded = false }: MemberSearch): string | undefined {
+  let at = text.length
+  for (let tries = 0; tries < maxTries && at > 0; tries++) {
+    at = text.lastIndexOf(name, at - 1)
+    if (at < 0) return undefined
+    const from = valueBehind(text, at, name)
+    if (from < 0 || isObject !== (text[from] === openBrace)) continue
+    const end = endOfValue(text, from)
+    if (end < 0) continue
+    const ends = endsBehind(text, end, isEmbedded)
+    if (ends >= 1 && ends <= maxEnds) return text.toString('utf8', from, end)
+  }
+  return undefined
+}
+
+/** Members deeper than this at the beginning are not those of the answer: `response` in the object of an event is one deep. */
+const maxDepth = 2
+
+/** The text that is the value of the first member of a name, as it stands; undefined when there is none that is whole. */
+export function firstText(text: Buffer, name: Buffer): string | undefined {
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text[at]!
+    if (code === quote) {
+      const end = closingQuote(text, at + 1)
+      if (end < 0) return undefined
+      const isName = depth <= maxDepth && end + 1 - at === name.length && name.compare(text, at, end + 1) === 0
+      const from = isName ? valueBehind(text, at, name) : -1
+      if (from >= 0 && text[from] === quote) return textAt(text, from)
+      at = end
+    } else if (code === openBrace || code === openBracket) depth++
+    else if (code === closeBrace || code === closeBracket) depth--
+  }
+  return undefined
+}
+
+function textAt(text: Buffer, from: number): string | undefined {
+  const end = closingQuote(text, from + 1)
+  return end < 0 ? undefined : text.toString('utf8', from, end + 1)
+}
+
+/** Where the value of the member begins whose name is at `at`; -1 when that is no name. */
+function valueBehind(text: Buffer, at: number, name: Buffer): number {
+  // The end of a longer name with a quote in it.
+  if (at > 0 && text[at - 1] === backslash) return -1
+  const from = behindSpace(text, at + name.length)
+  return text[from] === colon ? behindSpace(text, from + 1) : -1
+}
+
+function behindSpace(text: Buffer, at: number): number {
+  let from = at
+  while (from < text.length && space.includes(text[from]!)) from++
+  return from
+}
+
+/** -1: it does not end here. */
+function endOfValue(text: Buffer, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const code = text[at]!
+    if (code === quote) {
+      at = closingQuote(text, at + 1)
+      if (at < 0) return -1
+    } else if (code === openBrace || code === openBracket) depth++
+    else if (code === closeBrace || code === closeBracket) {
+      if (depth === 0) return at
+      if (--depth === 0) return at + 1
+    } else if (code === comma && depth === 0) return at
+  }
+  return -1
+}
+
+/** How many objects and lists end behind a value and began before it, at most one more than may be; -1: the text is cut. */
+function endsBehind(text: Buffer, from: number, isEmbedded: boolean): number {
+  let depth = 0
+  let ends = 0
+  for (let at = from; at < text.length; at++) {
+    const code = text[at]!
+    if (code === quote) {
+      at = closingQuote(text, at + 1)
+      if (at < 0) return -1
+    } else if (code === openBrace || code === openBracket) depth++
+    else if (code === closeBrace || code === closeBracket) {
+      if (depth > 0) depth--
+      else if (++ends > maxEnds || isEmbedded) return ends
+    }
+  }
+  return depth === 0 ? ends : -1
+}
+
+/** Of a text that begins at `from`; -1: it does not end here. */
+function closingQuote(text: Buffer, from: number): number {
+  for (let at = from; ; ) {
+    const end = text.indexOf(quote, at)
+    if (end < 0) return -1
+    let slash = end
+    while (slash > from && text[slash - 1] === backslash) slash--
+    if ((end - slash) % 2 === 0) return end
+    at = end + 1
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Reads what an answer of a model provider says of its use, while its bytes pass unchanged. It keeps the last 8 KiB, since
+ * every provider tells at the end. Nothing is parsed before the answer is over but the first event of Anthropic, which tells
+ * the input.
+ */
+import { modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
+import type { Format } from './formats.ts'
+import type { Usage } from './usage.ts'
+
+/** How an answer is divided. */
+export type Division = 'json' | 'events' | 'lines' | 'frames'
+
+/** @returns undefined for types that no provider uses for what it tells */
+export function divisionOf(contentType: string): Division | undefined {
+  const [type = ''] = contentType.toLowerCase().split(';', 1)
+  const essence = type.trim()
+  if (essence === 'text/event-stream') return 'events'
+  if (essence === 'application/vnd.amazon.eventstream') return 'frames'
+  if (essence === 'application/x-ndjson' || essence === 'application/jsonl') return 'lines'
+  return essence === 'application/json' ? 'json' : undefined
+}
+
+/** What an answer told. */
+export interface UsageFound {
+  readonly usage: Usage | undefined
+  /** The answer was cut before it told all. */
+  readonly isPartial: boolean
+  readonly model: string | undefined
+}
+
+const keptBytes = 8_192
+const bufferBytes = 2 * keptBytes
+/** Buffers that a thread keeps for the next answers: 1 MiB. */
+const maxSpare = 64
+const spare: Buffer[] = []
+const eventEnds = [Buffer.from('\n\n'), Buffer.from('\r\n\r\n')]
+/** Events at the end of a stream that may tell. */
+const lastEvents = 4
+const lineFeed = 10
+const carriageReturn = 13
+
+export class UsageReader {
+  readonly #format: Format
+  readonly #division: Division
+  /** Undefined before the first byte, and after the end. */
+  #buffer: Buffer | undefined = undefined
+  #used = 0
+  /** Bytes at the beginning have left the buffer. */
+  #isShifted = false
+  #wantsFirst: boolean
+  #first: Usage | undefined = undefined
+  #model: string | undefined = undefined
+
+  constructor(format: Format, division: Division) {
+    this.#format = format
+    this.#division = division
+    this.#wantsFirst = format === 'anthropic' && division === 'events'
+  }
+
+  /** Copies what it needs of `chunk`. */
+  take(chunk: Buffer): void {
+    this.#buffer ??= spare.pop() ?? Buffer.allocUnsafeSlow(bufferBytes)
+    const buffer = this.#buffer
+    if (this.#used + chunk.length <= bufferBytes) {
+      chunk.copy(buffer, this.#used)
+      this.#used += chunk.length
+    } else this.#shift(buffer, chunk)
+    if (this.#wantsFirst) this.#readFirst(buffer.subarray(0, this.#used))
+  }
+
+  /** Keeps the last bytes. */
+  #shift(buffer: Buffer, chunk: Buffer): void {
+    if (!this.#isShifted) this.#readStart(buffer, chunk)
+    const { length } = chunk
+    const kept = Math.max(0, keptBytes - length)
+    buffer.copyWithin(0, this.#used - kept, this.#used)
+    chunk.copy(buffer, kept, Math.max(0, length - keptBytes))
+    this.#used = keptBytes
+  }
+
+  /** Reads what stands at the beginning, before it leaves the buffer. */
+  #readStart(buffer: Buffer, chunk: Buffer): void {
+    this.#isShifted = true
+    // What is behind `#used` is written again by the caller.
+    const end = this.#used + chunk.copy(buffer, this.#used)
+    const start = buffer.subarray(0, end)
+    if (this.#wantsFirst) this.#readFirst(start)
+    this.#wantsFirst = false
+    this.#model = modelAtStart(this.#format, start)
+  }
+
+  #readFirst(start: Buffer): void {
+    const end = Math.max(...eventEnds.map(mark => start.indexOf(mark)))
+    if (end < 0) return
+    this.#wantsFirst = false
+    this.#first = readUsage(this.#format, start.subarray(0, end))
+  }
+
+  /** Call it once, when the answer is over. @param isWhole the upstream ended it */
+  end(isWhole: boolean): UsageFound {
+    const buffer = this.#buffer
+    if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
+    const tail = buffer.subarray(0, this.#used)
+    if (!this.#isShifted) this.#model = modelAtStart(this.#format, tail)
+    const last = this.#read(tail)
+    // Each event of Gemini tells what was used until then.
+    const isPartial = last === undefined || (this.#format === 'gemini' && !isWhole)
+    const model = this.#model ?? modelAtEnd(this.#format, this.#lastUnit(tail))
+    this.#buffer = undefined
+    if (spare.length < maxSpare) spare.push(buffer)
+    return { usage: last === undefined ? this.#first : together(this.#first, last), isPartial, model }
+  }
+
+  #read(tail: Buffer): Usage | undefined {
+    if (this.#division === 'frames') return readFrames(this.#format, tail)
+    if (this.#division === 'events') return this.#readEvents(tail)
+    return readUsage(this.#format, this.#lastUnit(tail))
+  }
+
+  #lastUnit(tail: Buffer): Buffer {
+    return this.#division === 'lines' || this.#division === 'events' ? lastLine(tail) : tail
+  }
+
+  #readEvents(tail: Buffer): Usage | undefined {
+    const mark = eventEnds.find(each => tail.includes(each)) ?? eventEnds[0]!
+    let end = tail.length
+    for (let tries = 0; tries <= lastEvents && end > 0; tries++) {
+      const before = tail.lastIndexOf(mark, end - 1)
+      const from = before < 0 ? 0 : before + mark.length
+      // The event at the beginning tells nothing of the end.
+      if (from === 0 && this.#first !== undefined && !this.#isShifted) return undefined
+      const found = from < end ? readUsage(this.#format, tail.subarray(from, end)) : undefined
+      if (found !== undefined) return found
+      end = Math.max(0, before)
+    }
+    return undefined
+  }
+}
+
+/** Fields that the end does not repeat are those of the beginning, which alone divides what was written by its duration. */
+function together(first: Usage | undefined, last: Usage): Usage {
+  if (first === undefined) return last
+  const isFull = last.input > 0 || last.cacheRead > 0 || last.cacheWrite > 0
+  const { cacheWrite, cacheWriteLong } = first
+  if (!isFull) return { ...first, output: last.output }
+  return last.cacheWrite === cacheWrite + cacheWriteLong ? { ...last, cacheWrite, cacheWriteLong } : last
+}
+
+/** The last line that is not empty. */
+function lastLine(tail: Buffer): Buffer {
+  let end = tail.length
+  while (end > 0 && (tail[end - 1] === lineFeed || tail[end - 1] === carriageReturn)) end--
+  return tail.subarray(tail.lastIndexOf(lineFeed, end - 1) + 1, end)
+}

@@ -1,0 +1,128 @@
+/** What a call used, as the formats of providers tell it. */
+import { isObject } from '../base/records.ts'
+import type { Format } from './formats.ts'
+
+/** Tokens of one call. No token is in two of them. */
+export interface Usage {
+  /** Read by the model, neither from a cache nor into one. */
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  /** Written to a cache for an hour, which has a price of its own. */
+  readonly cacheWriteLong: number
+}
+
+/** One call cannot use more: such a number is no count. */
+const maxTokens = 1e9
+
+const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value <= maxTokens
+const count = (value: unknown): number => (isCount(value) ? Math.ceil(value) : 0)
+const inner = (value: unknown, key: string): unknown =>
+  isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+
+const usageOf = (input: unknown, output: unknown, cached: Partial<Usage> = {}): Usage => ({
+  input: count(input),
+  output: count(output),
+  cacheRead: cached.cacheRead ?? 0,
+  cacheWrite: cached.cacheWrite ?? 0,
+  cacheWriteLong: cached.cacheWriteLong ?? 0,
+})
+
+/** The object of a format that tells what was used; undefined when it has no counts. */
+type ReadUsage = (json: unknown) => Usage | undefined
+
+/** Cached tokens are in the input. `prompt_cache_hit_tokens` is DeepSeek's. */
+const readOpenAi: ReadUsage = json => {
+  const isResponse = isCount(inner(json, 'input_tokens'))
+  const input = isResponse ? inner(json, 'input_tokens') : inner(json, 'prompt_tokens')
+  const output = isResponse ? inner(json, 'output_tokens') : inner(json, 'completion_tokens')
+  // Some servers of embeddings tell the sum alone.
+  const whole = isCount(input) ? input : isCount(output) ? undefined : inner(json, 'total_tokens')
+  if (!isCount(whole)) return undefined
+  const details = inner(json, isResponse ? 'input_tokens_details' : 'prompt_tokens_details')
+  const cacheRead = Math.max(count(inner(details, 'cached_tokens')), count(inner(json, 'prompt_cache_hit_tokens')))
+  const cacheWrite = count(inner(details, 'cache_write_tokens'))
+  return usageOf(Math.max(0, whole - cacheRead - cacheWrite), output, { cacheRead, cacheWrite })
+}
+
+/** Cached tokens are beside the input. */
+const readAnthropic: ReadUsage = json => {
+  const output = inner(json, 'output_tokens')
+  if (!isCount(output)) return undefined
+  const cacheWriteLong = count(inner(inner(json, 'cache_creation'), 'ephemeral_1h_input_tokens'))
+  return usageOf(inner(json, 'input_tokens'), output, {
+    cacheRead: count(inner(json, 'cache_read_input_tokens')),
+    cacheWrite: Math.max(0, count(inner(json, 'cache_creation_input_tokens')) - cacheWriteLong),
+    cacheWriteLong,
+  })
+}
+
+/** Cached tokens are in the input; thoughts are beside the candidates. */
+const readGemini: ReadUsage = json => {
+  const prompt = inner(json, 'promptTokenCount')
+  if (!isCount(prompt) && !isCount(inner(json, 'totalTokenCount'))) return undefined
+  const cacheRead = count(inner(json, 'cachedContentTokenCount'))
+  const input = count(prompt) + count(inner(json, 'toolUsePromptTokenCount')) - cacheRead
+  const output = count(inner(json, 'candidatesTokenCount')) + count(inner(json, 'thoughtsTokenCount'))
+  return usageOf(Math.max(0, input), output, { cacheRead })
+}
+
+const readConverse: ReadUsage = json => {
+  const output = inner(json, 'outputTokens')
+  if (!isCount(output)) return undefined
+  return usageOf(inner(json, 'inputTokens'), output, {
+    cacheRead: count(inner(json, 'cacheReadInputTokens')),
+    cacheWrite: count(inner(json, 'cacheWriteInputTokens')),
+  })
+}
+
+/** `usage` of a chat, `meta` of embeddings. */
+const readCohere: ReadUsage = json => {
+  const billed = inner(json, 'billed_units') ?? inner(json, 'tokens')
+  const input = inner(billed, 'input_tokens')
+  return isCount(input) ? usageOf(input, inner(billed, 'output_tokens')) : undefined
+}
+
+/** `amazon-bedrock-invocationMetrics`, in the last chunk of a stream. */
+export const readInvocationMetrics: ReadUsage = json => {
+  const output = inner(json, 'outputTokenCount')
+  if (!isCount(output)) return undefined
+  return usageOf(inner(json, 'inputTokenCount'), output, {
+    cacheRead: count(inner(json, 'cacheReadInputTokenCount')),
+    cacheWrite: count(inner(json, 'cacheWriteInputTokenCount')),
+  })
+}
+
+/** Ollama has no object for it. A prompt that was seen before is not counted again, and may be left out. */
+export const readOllama = (input: unknown, output: unknown): Usage | undefined =>
+  isCount(output) || isCount(input) ? usageOf(input, output) : undefined
+
+interface UsageMember {
+  readonly name: Buffer
+  readonly read: ReadUsage
+}
+
+const member = (name: string, read: ReadUsage): UsageMember => ({ name: Buffer.from(`"${name}"`), read })
+
+/** The members of an answer that tell, the likeliest first. */
+export const usageMembers: { readonly [F in Exclude<Format, 'ollama'>]: readonly UsageMember[] } = {
+  openai: [member('usage', readOpenAi)],
+  anthropic: [member('usage', readAnthropic)],
+  gemini: [member('usageMetadata', readGemini)],
+  bedrock: [member('usage', readConverse)],
+  'bedrock-invoke': [member('usage', readAnthropic)],
+  cohere: [member('usage', readCohere), member('meta', readCohere)],
+}
+
+const countFields = ['input', 'output', 'cache-read-input', 'cache-write-input'] as const
+
+/** Bedrock tells in the head of answers to InvokeModel. @param fieldOf the value of a header field */
+export function usageOfHead(fieldOf: (name: string) => string | undefined): Usage | undefined {
+  const [input, output, cacheRead, cacheWrite] = countFields.map(kind => {
+    const text = fieldOf(`x-amzn-bedrock-${kind}-token-count`)
+    return text === undefined || !/^\d{1,10}$/.test(text) ? undefined : Number(text)
+  })
+  if (!isCount(input) || !isCount(output)) return undefined
+  return usageOf(input, output, { cacheRead: count(cacheRead), cacheWrite: count(cacheWrite) })
+}

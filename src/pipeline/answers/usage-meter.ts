@@ -1,0 +1,88 @@
+import type { Target } from '../../base/target.ts'
+import { fieldValues } from '../../http/headers.ts'
+import { type CalledModel, calledModel } from '../../llm/formats.ts'
+import { createProviders } from '../../llm/providers.ts'
+import { type Usage, usageOfHead } from '../../llm/usage.ts'
+import { divisionOf, UsageReader } from '../../llm/usage-reader.ts'
+import type { ResponseHead } from '../../upstream/handler.ts'
+import { isCoded } from './fields.ts'
+import type { Interest, Tap } from './interest.ts'
+
+/** What one call of a model used. */
+export interface CallUsage {
+  /** `partial`: its answer was cut, and told a part. `missing`: it told nothing. */
+  readonly how: 'read' | 'partial' | 'missing'
+  readonly tokens: Usage | undefined
+  /** That of the answer, or else of the path. */
+  readonly model: string | undefined
+}
+
+/** Sees one answer of a model provider, and reads what the call used. */
+export class UsageMeter implements Interest, Tap {
+  readonly wantsPlainBytes = true
+  readonly #called: CalledModel
+  #hasAnswer = false
+  #ofHead: Usage | undefined
+  #reader: UsageReader | undefined
+  #found: CallUsage | undefined
+
+  constructor(called: CalledModel) {
+    this.#called = called
+  }
+
+  /** Undefined when its body is not read. */
+  watch(head: ResponseHead): Tap | undefined {
+    const { status, fields } = head
+    // A failed call costs nothing.
+    if (status < 200 || status > 299) return undefined
+    this.#hasAnswer = true
+    const { format } = this.#called
+    if (format === 'bedrock-invoke') this.#ofHead = usageOfHead(name => fieldValues(fields, name)[0])
+    const division = isCoded(head) ? undefined : divisionOf(fieldValues(fields, 'content-type').join())
+    if (division === undefined || this.#ofHead !== undefined) return undefined
+    this.#reader = new UsageReader(format, division)
+    return this
+  }
+
+  see(chunk: Buffer): void {
+    // Bytes may come after the agent has left.
+    if (this.#found === undefined) this.#reader?.take(chunk)
+  }
+
+  /**
+   * Call it when the exchange is over; undefined when the call got no answer.
+   *
+   * @param isWhole the upstream sent all of its answer
+   */
+  end(isWhole: boolean): CallUsage | undefined {
+    if (this.#hasAnswer) this.#found ??= this.#read(isWhole)
+    return this.#found
+  }
+
+  #read(isWhole: boolean): CallUsage {
+    const { model } = this.#called
+    if (this.#ofHead !== undefined) return { how: 'read', tokens: this.#ofHead, model }
+    const found = this.#reader?.end(isWhole)
+    const tokens = found?.usage
+    const how = tokens === undefined ? 'missing' : found?.isPartial === true ? 'partial' : 'read'
+    return { how, tokens, model: found?.model ?? model }
+  }
+
+  /** What the call used; undefined before its end, and when it got no answer. */
+  get usage(): CallUsage | undefined {
+    return this.#found
+  }
+}
+
+/** Meters a call; undefined for one whose answer tells no tokens. */
+export type MeterOf = (call: { readonly method: string; readonly target: Target }) => UsageMeter | undefined
+
+/** @param hosts model servers beside the known providers */
+export function createMeterOf(hosts: readonly string[]): MeterOf {
+  const isProvider = createProviders(hosts)
+  return ({ method, target }) => {
+    if (method !== 'POST' || !isProvider(target.origin)) return undefined
+    const called = calledModel(target.path)
+    return called === undefined ? undefined : new UsageMeter(called)
+  }
+}

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { parseTarget } from '../../src/base/target.ts'
+import { createProviders } from '../../src/llm/providers.ts'
+
+const isProvider = createProviders(['vllm.internal:8000', '*.models.test', '127.0.0.1:11434'])
+
+function originOf(url: string) {
+  const target = parseTarget(url)
+  if (typeof target === 'string') throw new Error(target)
+  return target.origin
+}
+
+const providers = [
+  ...['https://api.openai.com/', 'https://eu.api.openai.com/', 'https://me.openai.azure.com/'],
+  ...['https://api.anthropic.com/', 'https://generativelanguage.googleapis.com/', 'https://openrouter.ai/'],
+  ...['https://aiplatform.googleapis.com/', 'https://europe-west4-aiplatform.googleapis.com/'],
+  ...['https://aiplatform.eu.rep.googleapis.com/', 'https://bedrock-runtime.eu-central-1.amazonaws.com/'],
+  ...['https://bedrock-runtime-fips.us-east-1.amazonaws.com/', 'https://api.cohere.com/', 'https://ollama.com/'],
+  ...['http://vllm.internal:8000/', 'https://a.models.test/', 'http://127.0.0.1:11434/'],
+]
+
+const others = [
+  ...['https://api.openai.com.evil.test/', 'https://notapi.openai.com/', 'https://api.openai.com:8443/'],
+  ...['https://openai.azure.com.evil.test/', 'https://storage.eu.rep.googleapis.com/', 'https://s3.amazonaws.com/'],
+  ...['https://bedrock-runtime.a.b.amazonaws.com/', 'https://x.evil.test/-aiplatform.googleapis.com'],
+  ...['http://vllm.internal/', 'http://vllm.internal:8001/', 'https://a.models.test:8443/', 'https://models.test/'],
+]
+
+t.test('known hosts at their usual port, and those of the settings, are providers', async t => {
+  t.strictSame(
+    providers.filter(url => !isProvider(originOf(url))),
+    [],
+  )
+})
+
+t.test('names that look like those of providers are none', async t => {
+  t.strictSame(
+    others.filter(url => isProvider(originOf(url))),
+    [],
+  )
+})
+
+t.test('an origin that was asked for before has the same answer', async t => {
+  t.ok(isProvider(originOf('https://api.openai.com/')))
+  t.notOk(isProvider(originOf('https://models.test/')))
+})

@@ -1,0 +1,160 @@
+import fc from 'fast-check'
+import t from 'tap'
+import type { Usage } from '../../src/llm/usage.ts'
+import { divisionOf, type UsageFound, UsageReader } from '../../src/llm/usage-reader.ts'
+import { type ModelAnswer, modelAnswers } from '../fixtures/model-answers.ts'
+import { runs } from '../fixtures/runs.ts'
+
+const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 }
+
+function read({ format, type }: Pick<ModelAnswer, 'format' | 'type'>, pieces: readonly Buffer[], isWhole = true) {
+  const division = divisionOf(type)
+  if (division === undefined) throw new Error(`no division of ${type}`)
+  const reader = new UsageReader(format, division)
+  for (const piece of pieces) {
+    // The memory of a piece is used again, as in the gateway.
+    const copy = Buffer.from(piece)
+    reader.take(copy)
+    copy.fill(0x7b)
+  }
+  return reader.end(isWhole)
+}
+
+const expected = ({ expected: told, model, isPartial = told === undefined }: ModelAnswer): UsageFound => ({
+  usage: told === undefined ? undefined : { ...none, ...told },
+  isPartial,
+  model,
+})
+
+const same = (found: UsageFound, wanted: UsageFound): boolean => JSON.stringify(found) === JSON.stringify(wanted)
+
+for (const answer of modelAnswers) {
+  const { name, bytes } = answer
+  const wanted = expected(answer)
+
+  t.test(`${name}: the usage and the model are read`, async t => {
+    t.strictSame(read(answer, [bytes]), wanted)
+  })
+
+  t.test(`${name}: cut at any byte, it says the same`, async t => {
+    const step = bytes.length > 50_000 ? 997 : runs(1, 11)
+    const wrong: number[] = []
+    for (let at = 1; at < bytes.length; at += step) {
+      if (!same(read(answer, [bytes.subarray(0, at), bytes.subarray(at)]), wanted)) wrong.push(at)
+    }
+    t.strictSame(wrong, [])
+  })
+
+  t.test(`${name}: in pieces of any length, it says the same`, async t => {
+    const wrong: number[] = []
+    for (const most of [1, 3, 17, 200, 1_500, 9_000, 70_000]) {
+      if (bytes.length / most > 100_000) continue
+      const pieces: Buffer[] = []
+      for (let at = 0; at < bytes.length; at += pieces.at(-1)!.length) {
+        pieces.push(bytes.subarray(at, at + 1 + Math.floor(Math.random() * most)))
+      }
+      if (!same(read(answer, pieces), wanted)) wrong.push(most)
+    }
+    t.strictSame(wrong, [])
+  })
+}
+
+t.test('the place at which bytes leave the buffer changes nothing', async t => {
+  const wrong: string[] = []
+  for (const answer of modelAnswers) {
+    const { bytes, type, format, name } = answer
+    // The beginning of an answer in events of Anthropic must be in the buffer, as it is in life.
+    const isEvents = type.startsWith('text/')
+    if (bytes.length > 120_000 || type.includes('amazon') || (isEvents && format === 'anthropic')) continue
+    for (let filler = 0; filler < 17_000; filler += runs(37, 370)) {
+      const whole = Buffer.concat([Buffer.from(isEvents ? `: ${'x'.repeat(filler)}\n\n` : ' '.repeat(filler)), bytes])
+      const pieces: Buffer[] = []
+      for (let at = 0; at < whole.length; at += 211) pieces.push(whole.subarray(at, at + 211))
+      const { usage } = read(answer, pieces)
+      if (JSON.stringify(usage) !== JSON.stringify(expected(answer).usage)) wrong.push(`${name} behind ${filler}`)
+    }
+  }
+  t.strictSame(wrong, [])
+})
+
+t.test('a stream that is cut tells no more than it told', async t => {
+  const wrong: string[] = []
+  for (const answer of modelAnswers) {
+    const { bytes, type, expected: told } = answer
+    if (!type.startsWith('text/') || bytes.length > 60_000) continue
+    for (let at = 1; at < bytes.length; at += runs(3, 41)) {
+      const { usage, isPartial } = read(answer, [bytes.subarray(0, at)], false)
+      const tooMuch = (Object.keys(none) as (keyof Usage)[]).some(key => (usage?.[key] ?? 0) > (told?.[key] ?? 0))
+      const isWrong = isPartial ? tooMuch : JSON.stringify(usage) !== JSON.stringify({ ...none, ...told })
+      if (isWrong) wrong.push(`${answer.name} at ${at}: ${JSON.stringify(usage)}`)
+    }
+  }
+  t.strictSame(wrong, [])
+})
+
+t.test('a cut stream of Anthropic tells its input', async t => {
+  const stream = modelAnswers.find(({ name }) => name === 'anthropic stream, cut before the end')!
+  t.match(read(stream, [stream.bytes], false), { isPartial: true, usage: { input: 12, cacheRead: 18_432 } })
+})
+
+t.test('an answer without a byte tells nothing', async t => {
+  const nothing = { usage: undefined, isPartial: true, model: undefined }
+  t.strictSame(read({ format: 'openai', type: 'application/json' }, [], false), nothing)
+})
+
+const texts = fc.constantFrom(
+  '"usage":{"prompt_tokens":1}',
+  '{"usage":',
+  '\\"usage\\"',
+  '}}',
+  '"',
+  '\\',
+  'usage',
+  'é',
+  '\n',
+)
+/** What a model, a tool or an agent may have written, two objects deep. */
+const written = fc.letrec(tie => ({
+  value: fc.oneof({ maxDepth: 4 }, texts, fc.integer(), fc.constant(null), tie('object'), fc.array(tie('value'))),
+  object: fc.dictionary(fc.constantFrom('usage', 'a', 'x"usage', 'prompt_tokens'), tie('value'), { maxKeys: 4 }),
+})).value
+const members = fc.array(
+  fc.tuple(
+    fc.stringMatching(/^[a-t]{1,8}$/),
+    fc.oneof(
+      texts,
+      written.map(value => ({ a: [value] })),
+    ),
+  ),
+  {
+    maxLength: 5,
+  },
+)
+const counts = fc.record({
+  prompt_tokens: fc.nat(1_000_000),
+  completion_tokens: fc.nat(100_000),
+  prompt_tokens_details: fc.constant({ cached_tokens: 0 }),
+})
+
+t.test('the reader finds what JSON.parse finds', async t => {
+  const answers = fc.tuple(members, fc.option(counts, { nil: undefined }), members, fc.constantFrom(0, 2))
+  fc.assert(
+    fc.property(answers, fc.nat(), ([before, usage, after, indent], cut) => {
+      const whole = { ...Object.fromEntries(before), ...(usage && { usage }), ...Object.fromEntries(after) }
+      const bytes = Buffer.from(JSON.stringify(whole, undefined, indent))
+      const at = cut % (bytes.length + 1)
+      const found = read({ format: 'openai', type: 'application/json' }, [
+        bytes.subarray(0, at),
+        bytes.subarray(at),
+      ]).usage
+      const told = (JSON.parse(bytes.toString()) as { usage?: typeof usage }).usage
+      // Not more than so many members of the name are looked at.
+      if (told === undefined || (found === undefined && bytes.toString().split('"usage"').length > 32)) {
+        return found === undefined
+      }
+      return found?.input === told.prompt_tokens && found.output === told.completion_tokens
+    }),
+    { numRuns: runs(20_000, 1_500) },
+  )
+  t.pass()
+})
