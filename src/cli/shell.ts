@@ -15,7 +15,7 @@ export interface Shell {
   readonly print: (text: string) => void
   /** A line for the person who runs it, to standard error. */
   readonly complain: (text: string) => void
-  readonly onSignal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGQUIT', handler: () => void) => void
+  readonly onSignal: (name: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGQUIT' | 'SIGWINCH', handler: () => void) => void
   /** `handler` runs last, however the process ends; asynchronous work that it starts is not awaited. */
   readonly onExit: (handler: () => void) => void
   /** Ends the process at once. */

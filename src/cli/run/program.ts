@@ -7,17 +7,24 @@ import { asError } from '../../base/as-error.ts'
 import type { Shell } from '../shell.ts'
 
 /** Exit codes of shells for a program that cannot be started, and for one that is not there. */
-const cannotStart = 126
+export const cannotStart = 126
 const notFound = 127
 
-const caught = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP'] as const
-/** Signals that a terminal sends to every program in it: passed on, they would arrive twice. */
-const sentByTerminals: readonly string[] = ['SIGINT', 'SIGQUIT']
+const caught = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGTERM', 'SIGHUP'] as const
+/** Signals that a terminal sends to every program of its session: passed on, they would arrive twice. */
+const sentByTerminals: readonly string[] = ['SIGINT', 'SIGQUIT', 'SIGWINCH']
+
+/** The program, for signals. */
+export interface Receiver {
+  kill(signal: NodeJS.Signals): unknown
+  /** Whether it has a session of its own, to which no terminal sends signals. */
+  readonly isDetached: boolean
+}
 
 /** Signals to this process, which are for the program. */
 export interface Signals {
   /** Passes them on, those too that came before. */
-  passTo(child: Pick<ChildProcess, 'kill'>): void
+  passTo(receiver: Receiver): void
 }
 
 /** From here on no signal ends this process: it has to tidy up behind the program. */
@@ -27,9 +34,10 @@ export function catchSignals({ onSignal }: Pick<Shell, 'onSignal'>): Signals {
   const isInTerminal = isatty(0)
   for (const signal of caught) onSignal(signal, () => pass(signal))
   return {
-    passTo(child) {
-      for (const signal of early) child.kill(signal)
-      pass = signal => (isInTerminal && sentByTerminals.includes(signal)) || child.kill(signal)
+    passTo(receiver) {
+      const hasIt = (signal: NodeJS.Signals) => isInTerminal && !receiver.isDetached && sentByTerminals.includes(signal)
+      for (const signal of early) receiver.kill(signal)
+      pass = signal => hasIt(signal) || receiver.kill(signal)
     },
   }
 }
@@ -47,22 +55,21 @@ export interface Program {
 export function runProgram({ complain }: Shell, signals: Signals, { command, env }: Program): Promise<number> {
   const [file, ...args] = command
   const child = spawn(file, args, { env, stdio: 'inherit' })
-  return untilEnd(child, signals, error => {
+  signals.passTo({ kill: signal => child.kill(signal), isDetached: false })
+  return untilEnd(child, error => {
     complain(`agent-gateway run: ${file} cannot be started (${error.code ?? error.message})`)
     return error.code === 'ENOENT' ? notFound : cannotStart
   })
 }
 
-/** @param failed gives the exit code when the program could not be started */
-async function untilEnd(
-  child: ChildProcess,
-  signals: Signals,
-  failed: (error: NodeJS.ErrnoException) => number,
-): Promise<number> {
-  const ending = once(child, 'exit')
-  signals.passTo(child)
+/**
+ * The exit code of a process, as `runProgram` gives it.
+ *
+ * @param failed gives the exit code when it could not be started
+ */
+export async function untilEnd(child: ChildProcess, failed: (error: NodeJS.ErrnoException) => number): Promise<number> {
   try {
-    const [code, signal] = await ending
+    const [code, signal] = await once(child, 'exit')
     // Node names it as the table does.
     return signal === null ? code : 128 + constants.signals[signal as NodeJS.Signals]
   } catch (error) {

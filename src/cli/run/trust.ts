@@ -25,7 +25,7 @@ const systemBundles = [
 const inheritedNames = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS']
 
 /** Path of the bundle of the system; undefined when there is none. */
-const systemBundle = (): string | undefined => systemBundles.find(path => readPem(path) !== undefined)
+export const systemBundle = (): string | undefined => systemBundles.find(path => readPem(path) !== undefined)
 
 /**
  * Writes the files into a folder.
