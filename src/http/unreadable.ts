@@ -12,9 +12,9 @@ interface Answering {
   readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
 }
 
-/** Milliseconds for which a client of HTTP/2 may go on sending: closing before that would reset the connection. */
+/** Milliseconds for which a client may go on sending: closing before that would reset the connection. */
 const lingerMs = 1_000
-/** Connections that were answered in HTTP/2. What else they bring is dropped. */
+/** Connections that were answered. What else they bring is dropped. */
 const lingering = new WeakSet<Duplex>()
 
 /** Answers that were replaced on their sockets. */
@@ -70,7 +70,8 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
 
 /** Writes an answer without a response object, and closes the connection. */
 function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
-  sendRaw(socket, refuse(code), { requestId, phrase: refusalKinds[code].title })
+  // More of a request may be in further records of TLS. A close before they are read would be a reset, which takes the answer along.
+  sendRaw(socket, refuse(code), { requestId, phrase: refusalKinds[code].title, lingers: 'encrypted' in socket })
 }
 
 /** Answers CONNECT. Clients whose tunnel fails show the reason phrase at most. */
@@ -82,9 +83,11 @@ export function refuseTunnel(socket: Duplex, requestId: string): void {
 interface RawOptions {
   readonly requestId: string
   readonly phrase: string
+  /** What still comes is dropped before the connection is closed. */
+  readonly lingers?: boolean
 }
 
-function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase }: RawOptions): void {
+function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase, lingers = false }: RawOptions): void {
   if (!socket.writable) {
     socket.destroy()
     return
@@ -100,7 +103,17 @@ function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase }: RawOpt
     versionField.join(': '),
     'Connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  const text = `${head.join('\r\n')}\r\n\r\n${body}`
+  if (lingers) endLater(socket, text)
+  else socket.end(text, () => socket.destroy())
+}
+
+/** Ends it, but drops what still comes for a while before it is closed (RFC 9112 section 9.6). */
+function endLater(socket: Duplex, last: string | Buffer): void {
+  lingering.add(socket)
+  socket.end(last)
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 function endHttp2(socket: Duplex, requestId: string): void {
@@ -112,10 +125,7 @@ function endHttp2(socket: Duplex, requestId: string): void {
   const [versionName, version] = versionField
   const ours = [requestIdField.toLowerCase(), requestId, versionName.toLowerCase(), version]
   const headers = [...type, 'gateway-error', code, ...ours]
-  lingering.add(socket)
-  socket.end(http2Answer({ status, headers, body, reason: detail }))
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
-  socket.once('close', () => clearTimeout(timer))
+  endLater(socket, http2Answer({ status, headers, body, reason: detail }))
 }
 
 const textOf = (refusal: Refusal, requestId: string): string => JSON.stringify({ ...problemOf(refusal), requestId })
