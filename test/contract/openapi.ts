@@ -62,6 +62,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
   'it compares the answers with the document': ['fixtures/documented', 'fixtures/call', 'fixtures/kept'],
   'it calls /proxy or an upstream': [
     'fixtures/gateway',
+    'forward/node-clients',
     'cli/run/run',
     'cli/serve',
     'clients/http',
