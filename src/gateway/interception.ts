@@ -64,8 +64,8 @@ function openInterception(parts: ForwardProxyParts): Interception | undefined {
     clock,
     timeoutMs: config.System.Server.HeadersTimeoutSeconds * 1_000,
     onHandshake: isResumed => metrics.count(handshakes, isResumed ? 'resumed' : 'new'),
-    onFailed({ id: tunnel, origin }, reason) {
-      if (isFirst(origin)) log.warn({ tunnel, origin, reason }, 'interception failed')
+    onFailed({ id: tunnel, agentId, origin }, reason) {
+      if (isFirst(origin, agentId)) log.warn({ agentId, tunnel, origin, reason }, 'interception failed')
     },
   })
 }

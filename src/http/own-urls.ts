@@ -39,6 +39,7 @@ export class OwnUrls implements Addressing {
 interface TunnelTerms {
   /** That of its CONNECT. */
   readonly id: string
+  readonly agentId: string
   readonly token: string
   /** What its CONNECT named. */
   readonly origin: Origin
@@ -47,6 +48,7 @@ interface TunnelTerms {
 /** A connection that a CONNECT has opened, and in which the gateway reads the requests. */
 export class Tunnel extends OwnUrls implements TunnelledBy {
   readonly id: string
+  readonly agentId: string
   readonly token: string
   readonly #origin: Origin
   #takesRate = false
@@ -55,9 +57,10 @@ export class Tunnel extends OwnUrls implements TunnelledBy {
   /** What its requests come over; undefined until they can. */
   connection: Socket | undefined = undefined
 
-  constructor({ id, token, origin }: TunnelTerms) {
+  constructor({ id, agentId, token, origin }: TunnelTerms) {
     super('intercepted')
     this.id = id
+    this.agentId = agentId
     this.token = token
     this.#origin = origin
   }

@@ -25,7 +25,7 @@ export interface InterceptionParts {
 }
 
 /** A tunnel, as the log names it. */
-export type NamedTunnel = Pick<Tunnel, 'id' | 'origin'>
+export type NamedTunnel = Pick<Tunnel, 'id' | 'agentId' | 'origin'>
 
 export interface Interception {
   readonly hosts: OpenedHosts

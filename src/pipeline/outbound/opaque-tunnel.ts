@@ -129,8 +129,8 @@ export class OpaqueTunnel implements ExchangeSender {
   }
 
   #refuse(reason: string): void {
-    const { target, requestId } = this.#exchange
-    this.#parts.interception?.failed({ id: requestId, origin: target.origin.key }, reason)
+    const { agent, target, requestId } = this.#exchange
+    this.#parts.interception?.failed({ id: requestId, agentId: agent.id, origin: target.origin.key }, reason)
     this.#exchange.cause = reason
     this.#tunnel?.cut(refuse('invalid_request'))
   }

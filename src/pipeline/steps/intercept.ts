@@ -15,7 +15,7 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
   const { interception } = parts
   if (interception === undefined) throw new Error('cannot happen: a tunnel without a forward proxy')
   if (!interception.hosts.opens(target.origin)) return takeSlot(exchange, parts)
-  const tunnel = new Tunnel({ id: requestId, token, origin: target.origin })
+  const tunnel = new Tunnel({ id: requestId, agentId: agent.id, token, origin: target.origin })
   if (!interception.permits(tunnel.host)) return notPermitted
   const close = (): void => (tunnel.connection ?? socket).destroySoon()
   if (!parts.tunnels.open({ agentId: agent.id, keyId: keyIdOf(claims), socket, close })) {
