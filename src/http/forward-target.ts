@@ -44,7 +44,8 @@ const innerTunnel = refuse('method_not_allowed', 'The gateway opens no tunnels i
 export function readTunnelTarget(url: string, host: string, connection: Duplex): RequestRoute | Refusal {
   const tunnel = tunnelOf(connection)
   const [, scheme, authority = '', rest] = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(url) ?? []
-  const isOther = scheme !== undefined && (scheme.toLowerCase() !== tunnel.scheme || !tunnel.isNamed(authority))
+  const names = authority !== '' && tunnel.isNamed(authority)
+  const isOther = scheme !== undefined && (scheme.toLowerCase() !== tunnel.scheme || !names)
   if (isOther || !tunnel.isNamed(host)) return misdirected
   const path = scheme === undefined ? url : `${rest?.startsWith('/') ? '' : '/'}${rest}`
   if (!path.startsWith('/')) return notPath

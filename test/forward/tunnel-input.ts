@@ -8,7 +8,7 @@ const origin = await startSecureOrigin(t)
 const plain = await startOrigin(t)
 const rates = { System: { RateLimit: { Burst: 1_000 } } }
 const gateway = await startForward(t, { ...secureSetup, config: merge(secureSetup.config ?? {}, rates) })
-const { token } = await gateway.agent()
+const { id, token } = await gateway.agent()
 const authorization = basic('agent', token)
 const to = `idp.test:${origin.port}`
 const clear = `127.0.0.1:${plain.port}`
@@ -41,6 +41,7 @@ const others: Readonly<Record<string, string>> = {
   'no port in Host': 'GET / HTTP/1.1\r\nHost: idp.test\r\n\r\n',
   'a URL of another host': `GET https://other.test/ HTTP/1.1\r\nHost: ${to}\r\n\r\n`,
   'a URL of another scheme': `GET http://${to}/ HTTP/1.1\r\nHost: ${to}\r\n\r\n`,
+  'a URL without a host': `GET https:///path HTTP/1.1\r\nHost: ${to}\r\n\r\n`,
   'a URL of the host behind another Host': `GET https://${to}/ HTTP/1.1\r\nHost: other.test\r\n\r\n`,
 }
 for (const [name, bytes] of Object.entries(others)) {
@@ -133,7 +134,9 @@ t.test('a client that does not trust the CA leaves a warning with the remedy, on
     await t.rejects(openSecure(t, gateway, asked), { code: /SELF_SIGNED|UNABLE_TO/ })
   }
   t.match(await failed('https://distrusted.test'), /may not trust the CA: give it .*ForwardProxy:TunnelHosts/)
-  t.equal(failures().filter(line => line.origin === 'https://distrusted.test').length, 1)
+  const [line, ...more] = failures().filter(({ origin }) => origin === 'https://distrusted.test')
+  t.equal(line?.agentId, id)
+  t.strictSame(more, [])
 })
 
 t.test('bytes that are neither TLS nor HTTP are 400, and the log says it', async t => {
