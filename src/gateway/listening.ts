@@ -156,6 +156,8 @@ function withTunnels(
   return {
     ...front,
     async drain() {
+      // A handshake that ends later would open a connection that nothing closes.
+      interception.drain()
       await Promise.all([front.drain(), inner.drain()])
     },
     destroy() {

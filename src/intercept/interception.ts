@@ -39,6 +39,8 @@ export interface Interception {
   failed(tunnel: NamedTunnel, reason: string): void
   /** Tells of bytes in a tunnel that are no request. */
   notHttp(tunnel: Tunnel): void
+  /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. */
+  drain(): void
 }
 
 const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
@@ -51,6 +53,8 @@ export function createInterception(parts: InterceptionParts): Interception {
   let adopt = (_: Duplex): void => {
     throw new Error('cannot happen: a tunnel before the gateway serves')
   }
+  const openings = new Set<Socket>()
+  let isDraining = false
   return {
     hosts: parts.hosts,
     failed: parts.onFailed,
@@ -61,13 +65,25 @@ export function createInterception(parts: InterceptionParts): Interception {
     notHttp(tunnel) {
       if (tunnel.isUnused) parts.onFailed(tunnel, 'not http')
     },
+    drain() {
+      isDraining = true
+      for (const socket of openings) socket.destroy()
+    },
     open(socket, tunnel) {
-      noteCarrier(socket)
+      if (isDraining) {
+        socket.destroy()
+        return
+      }
+      openings.add(socket)
       socket.write(established)
       const leave = (): unknown => socket.destroy()
       const timer = setTimeout(leave, parts.timeoutMs)
-      const opening = { parts, tunnel, socket, stopTimer: () => clearTimeout(timer) }
-      socket.once('close', opening.stopTimer).once('end', leave)
+      const endOpening = (): void => {
+        clearTimeout(timer)
+        openings.delete(socket)
+      }
+      const opening = { parts, tunnel, socket, endOpening }
+      socket.once('close', endOpening).once('end', leave)
       socket.once('data', (first: Buffer) => {
         socket.pause()
         socket.off('end', leave)
@@ -83,11 +99,15 @@ interface Opening {
   readonly tunnel: Tunnel
   readonly socket: Socket
   /** The first request can be read now, or never. */
-  stopTimer(): void
+  endOpening(): void
 }
 
-function passInClear({ tunnel, socket, stopTimer }: Opening, first: Buffer, adopt: (connection: Duplex) => void): void {
-  stopTimer()
+function passInClear(
+  { tunnel, socket, endOpening }: Opening,
+  first: Buffer,
+  adopt: (connection: Duplex) => void,
+): void {
+  endOpening()
   tunnel.scheme = 'http'
   setTunnel(socket, tunnel)
   adopt(socket)
@@ -98,10 +118,11 @@ function passInClear({ tunnel, socket, stopTimer }: Opening, first: Buffer, adop
 }
 
 async function secure(opening: Opening, first: Buffer, adopt: (connection: Duplex) => void): Promise<void> {
-  const { parts, tunnel, socket, stopTimer } = opening
+  const { parts, tunnel, socket, endOpening } = opening
   try {
     const secureContext = await parts.leafs.contextFor(tunnel.host)
     if (socket.destroyed) return
+    noteCarrier(socket)
     socket.unshift(first)
     const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] })
     const fail = (reason: string): void => {
@@ -112,7 +133,7 @@ async function secure(opening: Opening, first: Buffer, adopt: (connection: Duple
     const leave = (): void => fail(brokenOff)
     connection.on('error', error => fail(reasonOf(error))).once('end', leave)
     connection.once('secure', () => {
-      stopTimer()
+      endOpening()
       connection.off('end', leave)
       parts.onHandshake(connection.isSessionReused())
       // After the handshake, since a resumed session has no moment before it in which node tells the name.
