@@ -26,7 +26,7 @@ const askMs = 5_000
 
 export function createOverview({ clock, telemetry, limits, hitl, recent }: OverviewParts): Overview {
   const history = createHistory()
-  let waiting = { held: 0, oldestSeconds: 0 }
+  let waiting = { pending: 0, oldestSeconds: 0 }
   let asked = Number.NEGATIVE_INFINITY
 
   const gauges = (): Gauges => ({
@@ -37,7 +37,7 @@ export function createOverview({ clock, telemetry, limits, hitl, recent }: Overv
   const ask = async () => {
     const { count, since } = await hitl.queue.waiting()
     const oldestSeconds = since === undefined ? 0 : Math.max(0, Math.floor((clock.now() - since) / 1_000))
-    waiting = { held: count, oldestSeconds }
+    waiting = { pending: count, oldestSeconds }
   }
 
   return {

@@ -9,7 +9,7 @@ import type { Totals } from './metrics.ts'
 /** Numbers that are read, not counted. */
 export interface Gauges {
   /** Requests that wait for a reviewer. */
-  readonly held: number
+  readonly pending: number
   /** How long the oldest of them has waited, seconds. */
   readonly oldestSeconds: number
   readonly circuitsOpen: number
@@ -46,13 +46,13 @@ export interface MetricsHistory {
   plots(range: TimeRange): Plots
 }
 
-const outcomes = ['forwarded', 'held', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
+const outcomes = ['forwarded', 'suspended', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
 type TrafficOutcome = (typeof outcomes)[number]
-const gaugeNames = ['held', 'oldestSeconds', 'circuitsOpen', 'inFlight'] as const
+const gaugeNames = ['pending', 'oldestSeconds', 'circuitsOpen', 'inFlight'] as const
 
 /** Outcomes of requests as people group them. */
 const groups: Readonly<Record<string, TrafficOutcome>> = {
-  ...{ forwarded: 'forwarded', answered: 'forwarded', suspended: 'held', aborted: 'aborted', broken: 'failed' },
+  ...{ forwarded: 'forwarded', answered: 'forwarded', suspended: 'suspended', aborted: 'aborted', broken: 'failed' },
   ...Object.fromEntries(Object.entries(refusalKinds).map(([code, { status }]) => [code, groupOf(code, status)])),
 }
 
@@ -156,14 +156,14 @@ const emptyStep: HistoryStep = {
   decisions: {},
   whole: [null, null],
   gateway: [null, null],
-  gauges: { held: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 },
+  gauges: { pending: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 },
 }
 
 function highest(before: Gauges | undefined, now: Gauges): Gauges {
   if (before === undefined) return now
-  const { held, oldestSeconds, circuitsOpen, inFlight } = before
+  const { pending, oldestSeconds, circuitsOpen, inFlight } = before
   return {
-    held: Math.max(held, now.held),
+    pending: Math.max(pending, now.pending),
     oldestSeconds: Math.max(oldestSeconds, now.oldestSeconds),
     circuitsOpen: Math.max(circuitsOpen, now.circuitsOpen),
     inFlight: Math.max(inFlight, now.inFlight),

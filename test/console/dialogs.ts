@@ -125,7 +125,7 @@ t.test('after a verdict the next request opens, and keys go on', async t => {
   t.strictSame(await Promise.all(ids.map(statusOf)), ['Pending', 'Approved', 'Denied'])
   await page.keyboard.press('a')
   await page.keyboard.press('Control+Enter')
-  await sees(t, page.locator('.request'), 'Approved by you: sent, 201')
+  await sees(t, page.locator('.request'), 'Approved by you: completed, 201')
   t.strictSame(
     origin.seen.map(({ target }) => target),
     ['/two', '/one'],

@@ -60,5 +60,5 @@ t.test('a page whose file is gone since the gateway was updated offers to reload
   await sees(t, page, 'This page could not be loaded')
   await page.unrouteAll()
   await page.getByRole('button', { name: 'Reload' }).click()
-  await sees(t, page, 'Waiting for review')
+  await sees(t, page, 'Oldest pending for')
 })

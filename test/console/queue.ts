@@ -38,7 +38,7 @@ t.test('a request appears by itself, and is approved by keyboard alone', async t
   await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
-  await sees(t, page, 'Approved by you: sent, 201')
+  await sees(t, page, 'Approved by you: completed, 201')
   t.equal(origin.seen.length, 1)
   t.match(await statusOf(id), { status: 'Approved', pending: { comment: 'checked', decidedBy: reviewer.id } })
   t.equal(await page.locator('.row').count(), 1, 'what is over stays until the reviewer goes on')
@@ -112,7 +112,7 @@ t.test('a grant is spelled out, and lets the next request pass', async t => {
   await page.getByLabel('Uses').fill('2')
   await sees(t, page, /For 60 minutes, up to 2 more requests/)
   await page.getByRole('button', { name: 'Approve and send' }).click()
-  await sees(t, page, 'sent, 418')
+  await sees(t, page, 'completed, 418')
   const next = await bench.proxy(bot.token, `${origin.url}/teapot`, { method: 'POST' })
   t.equal(next.status, 418)
 })
@@ -130,7 +130,7 @@ t.test('two approvals are counted, and the names of those who gave them are show
   await sees(t, two, '1 of 2 approvals: tester')
   await two.getByRole('button', { name: 'Approve…' }).click()
   await two.getByRole('button', { name: 'Approve and send' }).click()
-  await sees(t, two, 'sent, 201')
+  await sees(t, two, 'completed, 201')
 })
 
 t.test('several are decided at once, each with its outcome', async t => {

@@ -3,7 +3,7 @@ import { createHistory, percentile } from '../../src/telemetry/history.ts'
 import { decisions, duration, overhead, requests } from '../../src/telemetry/layout.ts'
 import { createMetrics, createMetricsMemory, readTotals } from '../../src/telemetry/metrics.ts'
 
-const none = { held: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 }
+const none = { pending: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 }
 
 function start() {
   const memory = createMetricsMemory(2)
@@ -42,7 +42,7 @@ t.test('each step has what all threads counted in it', async t => {
   t.strictSame([stepSeconds, until], [10, 20_000])
   t.strictSame(counted, {
     forwarded: [2, 0],
-    held: [1, 0],
+    suspended: [1, 0],
     denied: [1, 0],
     limited: [1, 0],
     refused: [1, 0],
@@ -55,11 +55,11 @@ t.test('each step has what all threads counted in it', async t => {
 t.test('gauges are the highest of their step', async t => {
   const { history, sample } = start()
   sample(0)
-  sample(3_000, { ...none, held: 7, inFlight: 1 })
-  sample(6_000, { ...none, held: 2, inFlight: 5 })
+  sample(3_000, { ...none, pending: 7, inFlight: 1 })
+  sample(6_000, { ...none, pending: 2, inFlight: 5 })
   sample(10_000)
   sample(20_000)
-  t.strictSame(history.plots('hour').gauges.held, [7, 0])
+  t.strictSame(history.plots('hour').gauges.pending, [7, 0])
   t.strictSame(history.plots('hour').gauges.inFlight, [5, 0])
 })
 

@@ -18,7 +18,7 @@ const statuses = [
   ['denied', 'Denied'],
   ['expired', 'Expired'],
   ['withdrawn', 'Withdrawn by the agent'],
-  ['failed', 'Sent, no answer came'],
+  ['failed', 'Failed, no answer'],
   ['unknown', 'Outcome unknown'],
 ] as const
 

@@ -50,11 +50,11 @@ export const OverviewPage: Page = () => {
   )
 }
 
-function Now({ now: { held, oldestSeconds, inFlight, circuitsOpen } }: Pick<Overview, 'now'>) {
+function Now({ now: { pending, oldestSeconds, inFlight, circuitsOpen } }: Pick<Overview, 'now'>) {
   return (
     <dl class="tiles" aria-label="Now">
-      <Tile name="Waiting for review" value={String(held)} />
-      <Tile name="Oldest waits for" value={held === 0 ? '–' : spanText(oldestSeconds * 1_000)} />
+      <Tile name="Pending" value={String(pending)} />
+      <Tile name="Oldest pending for" value={pending === 0 ? '–' : spanText(oldestSeconds * 1_000)} />
       <Tile name="In flight" value={String(inFlight)} />
       <Tile name="Circuits open" value={String(circuitsOpen)} isBad={circuitsOpen > 0} />
     </dl>

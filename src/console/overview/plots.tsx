@@ -19,7 +19,7 @@ export function Plots({ overview, times, span }: PlotsProps) {
         unit="per minute"
         lines={[
           { name: 'forwarded', values: perMinute(requests.forwarded), colour: 'good' },
-          { name: 'held', values: perMinute(requests.held), colour: 'accent' },
+          { name: 'suspended', values: perMinute(requests.suspended), colour: 'accent' },
           { name: 'denied', values: perMinute(requests.denied), colour: 'bad' },
           { name: 'limited', values: perMinute(requests.limited), colour: 'warn' },
           { name: 'refused', values: perMinute(requests.refused), colour: 'ink-soft' },
@@ -41,16 +41,16 @@ export function Plots({ overview, times, span }: PlotsProps) {
       <Plot {...common} title="Time in the gateway" unit="ms" lines={percentiles(gateway)} />
       <Plot
         {...common}
-        title="Waiting and in flight"
+        title="Pending and in flight"
         unit="at most"
         lines={[
-          { name: 'waiting for review', values: gauges.held, colour: 'accent' },
+          { name: 'pending', values: gauges.pending, colour: 'accent' },
           { name: 'in flight', values: gauges.inFlight, colour: 'line-strong', isDashed: true },
         ]}
       />
       <Plot
         {...common}
-        title="Oldest waiting"
+        title="Oldest pending"
         unit="seconds"
         lines={[{ name: 'oldest', values: gauges.oldestSeconds, colour: 'accent' }]}
       />

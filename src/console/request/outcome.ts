@@ -1,22 +1,27 @@
-import type { HitlRequest, PastRequest } from '../types.ts'
+import type { HitlRequest, PastRequest, Replay } from '../types.ts'
 
 type Decided = Pick<HitlRequest | PastRequest, 'status' | 'replay' | 'responseStatus'> &
   Partial<Pick<HitlRequest, 'decidedBy' | 'people'>>
 
-/** What became of a request, in a few words. */
+/** The state of a request in a few words, as docs/reviewing.md lists them. */
 export function outcomeOf({ status, replay, responseStatus, decidedBy, people = {} }: Decided): string {
+  if (status === 'Pending') return replay === 'unknown' ? 'Pending: earlier outcome unknown' : status
   const name = people[decidedBy ?? ''] ?? ''
   const by = name === '' ? '' : ` by ${name}`
-  if (status === 'Pending') return replay === 'unknown' ? 'Waits; may have been sent' : 'Waits'
-  if (status !== 'Approved') return status === 'Denied' ? `Denied${by}` : status
+  if (status === 'Approved') return `Approved${by}: ${replayText(replay ?? 'unknown', responseStatus)}`
+  return status === 'Denied' ? `Denied${by}` : status
+}
+
+/** What became of an approved request. */
+export function replayText(replay: NonNullable<Replay>, responseStatus: number | null | undefined): string {
   switch (replay) {
     case 'inFlight':
-      return `Approved${by}: sending…`
+      return 'in flight'
     case 'completed':
-      return `Approved${by}: sent, ${responseStatus}`
+      return responseStatus == null ? replay : `${replay}, ${responseStatus}`
     case 'failed':
-      return `Approved${by}: sent, no answer came`
-    default:
-      return `Approved${by}: outcome unknown`
+      return 'failed, no answer'
+    case 'unknown':
+      return 'outcome unknown'
   }
 }

@@ -100,10 +100,10 @@ export const lapse: HitlOperations['lapse'] = async (unit, now, ofGateway, limit
     unit.audit({
       at: now,
       actor: 'gateway',
-      action: 'hitl.lapse',
+      action: 'hitl.replay',
       subject: id,
       requestId: null,
-      details: { attempt, digest },
+      details: { digest, outcome: 'unknown', attempt, replay: 'unknown', responseStatus: null },
     })
     unit.event({ type: 'unknown', at: now, hitlId: id, data: { agentId } })
   }

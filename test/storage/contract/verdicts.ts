@@ -178,8 +178,9 @@ export function verdicts(t: Test, engine: Engine): void {
     t.strictSame(await lapse(store, 1_600), ['h1'])
     t.strictSame(await lapse(store, 1_600), [])
     const record = (await trail(store)).at(-1)
-    t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.lapse', subject: 'h1' })
-    t.strictSame(record?.details, { attempt: 1, digest: 'digest h1' })
+    t.match(record, { at: 1_600, actor: 'gateway', action: 'hitl.replay', subject: 'h1' })
+    const unknown = { outcome: 'unknown', replay: 'unknown', responseStatus: null }
+    t.strictSame(record?.details, { attempt: 1, digest: 'digest h1', ...unknown })
     t.match(await get(store, 'h1'), { status: 'Approved', replay: 'unknown' })
     t.equal(await settle(store, 'h1', 1, 'completed'), true)
     t.match(await get(store, 'h1'), { replay: 'completed' })
