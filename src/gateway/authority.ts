@@ -14,7 +14,7 @@ export type AuthorityParts = Pick<Base, 'config' | 'baseDirectory' | 'dataDirect
 export interface AuthorityHolder {
   /** The one in use. */
   readonly current: Authority
-  /** Reads it again. False: it cannot be used, and the old one stays in use. */
+  /** Reads the authority again. False: it cannot be used, and the old one stays in use. */
   reload(): Promise<boolean>
 }
 
@@ -62,7 +62,7 @@ function read({ config, baseDirectory, dataDirectory, clock }: AuthorityParts): 
   })
 }
 
-/** What is to be said at start of an authority that will soon be useless. */
+/** Warnings at start about an authority that expires soon. */
 export function authorityWarnings(authority: Authority | undefined, now: number): readonly string[] {
   const end = authority?.certificate.validToDate
   if (end === undefined || end.getTime() > now + soonMs) return []
@@ -74,7 +74,7 @@ const soonMs = 30 * 86_400_000
 
 type AuditParts = Pick<Base, 'store' | 'clock'>
 
-/** Puts the authority on record when it is another one than the last on record, however it came to be. */
+/** Writes an audit entry when the authority differs from the last one in the trail. */
 export async function auditAuthority({ store, clock }: AuditParts, authority: Authority): Promise<void> {
   const { items } = await store.audit.list({ page: 1, pageSize: 1 }, { action: useAction })
   if (items[0]?.subject === authority.certificate.fingerprint256) return
@@ -94,7 +94,7 @@ function entryOf(
 
 interface ManagedParts extends AuthorityParts, AuditParts {
   readonly authority: AuthorityHolder | undefined
-  /** The other threads, which read it again. */
+  /** The other threads, which reload the authority. */
   readonly followers: { readonly pool: Pick<ThreadPool, 'reload'> | undefined }
 }
 
@@ -107,7 +107,7 @@ export function manageAuthority(parts: ManagedParts): ManagedAuthority | undefin
     async rotate(rotation, by) {
       if (config.ForwardProxy.Ca.CertificateFile !== undefined) return configuredElsewhere
       const prepared = await prepareRotation(dataDirectory, clock.now(), { ...rotation, old: authority.current })
-      // What cannot be recorded is not done.
+      // A rotation that cannot be recorded is not done.
       await store.audit.append(entryOf(prepared.authority, { at: clock.now(), ...by }))
       await prepared.store()
       await authority.reload()

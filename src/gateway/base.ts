@@ -23,7 +23,7 @@ export interface Base {
   readonly member: { readonly id: string; readonly name: string }
   /** Whether this gateway may serve, with a store that another process can open as well. */
   readonly fence: Fence | undefined
-  /** Tells when it may not any more. */
+  /** Reports when the gateway may no longer serve. */
   readonly fenceWatch: Pick<FenceWatch, 'subscribe'> | undefined
   /** The gateways that share the store. */
   readonly fleet: Fleet
@@ -37,7 +37,7 @@ export function createFenced(fence: Fence | undefined): () => 'fenced' | undefin
   return fence === undefined ? () => undefined : () => (fence.isOpen ? undefined : 'fenced')
 }
 
-/** URLs of the gateway, or of what stands before it. */
+/** URLs of the gateway, or of proxies in front of it. */
 export function selfUrlsOf({ System, Egress }: Config): readonly string[] {
   const publicUrls = [System.PublicUrl, System.Server.Management.PublicUrl].filter(url => url !== undefined)
   return [...Egress.SelfUrls, ...publicUrls]
@@ -49,7 +49,7 @@ export const publicUrlOf = ({ System }: Config): string | undefined => originOf(
 /** How clients reach the gateway. */
 export function publicNames(config: Config): PublicNames {
   const publicUrl = publicUrlOf(config)
-  // TLS may end in front of the gateway, which then has a public URL that says so.
+  // TLS may end in front of the gateway; then the public URL has the scheme.
   const isSecure = publicUrl?.startsWith('https:') || config.System.Server.Tls.CertificateFile !== undefined
   return { publicUrl, scheme: isSecure ? 'https' : 'http' }
 }

@@ -91,7 +91,7 @@ function providerOf({ Security }: Base['config']): ConsoleProvider | undefined {
   return { authority: Jwt.Authority, clientId: Console.ClientId, scope: Console.Scope }
 }
 
-/** Tells the operator of logins that fail: once a minute for each agent id and client address. */
+/** Logs failed logins, once a minute for each agent id and client address. */
 function createLoginNotes({
   clock,
   log,
@@ -99,7 +99,7 @@ function createLoginNotes({
 }: Pick<ControlPlaneParts, 'clock' | 'log' | 'bounds'>): (failed: FailedLogin) => void {
   const isFirst = createOncePerMinute(clock)
   return ({ code, agentId = '', address, requestId }) => {
-    // Any other text is the caller's own.
+    // Any other text was made up by the caller.
     const id = uuid(agentId) === undefined ? agentId.toLowerCase() : undefined
     if (code === 'too_many_logins') bounds.reached('logins', id, requestId)
     else if (code === 'unauthenticated' && isFirst(`${id} ${address}`)) {

@@ -51,25 +51,25 @@ export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 
 export interface DataPlane {
   /** Builds the pipeline, once human in the loop exists. */
   roadWith(reviews: Reviews): (arrival: ProxyIncoming) => undefined
-  /** Sends what a person approved. */
+  /** Sends approved requests. */
   readonly send: SendRequest
   readonly bounds: Bounds
   /** Undefined without a forward proxy. */
   readonly interception: Interception | undefined
   readonly workTurns: WorkTurns
-  /** Requests that this grant (undefined: any) let pass, and that have not left yet, are decided again. */
+  /** Decides requests again that this grant (undefined: any grant) let pass and that were not sent yet. */
   forgetGrant(id: string | undefined): void
   /** Forgets idle entries and ends stalled exchanges. Call about every second. */
   sweep(): void
 }
 
 /**
- * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is let go after a
- * second or two without them.
+ * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is freed after a
+ * second or two without bodies.
  */
 const maxSpareMemory = (config: Config): number => maxHeldBytes(config) / (2 * config.System.Server.Threads)
 
-/** Bodies are measured over this, milliseconds. */
+/** Window over which the rate of bodies is measured, milliseconds. */
 const paceWindowMs = 30_000
 
 function watchSettings({ System: { Server } }: Config) {

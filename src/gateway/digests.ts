@@ -1,4 +1,4 @@
-/** Hashes of what should be the same in all gateways, so that differences can be named without telling values. */
+/** Hashes of the settings that should be the same in all gateways, so that differences are found without showing values. */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
 import { type Config, schema } from '../config/schema.ts'
@@ -6,7 +6,7 @@ import { type SettingTree, settingsOf } from '../config/setting.ts'
 import type { Digests } from '../fleet/peers.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 
-/** Settings of one machine, and what has a digest of its own. */
+/** Settings of one machine, and settings with a separate digest. */
 const ownSettings =
   /^(?:System:Server|Storage|Fleet|Logging|Telemetry|Security:Bootstrap|Egress:SelfUrls|Policies|ForwardProxy:(?:Host|Port|UnixPath|Ca))(?::|$)|:Directory$/
 
@@ -26,7 +26,7 @@ export function digestSettings(config: Config): Digests {
   return Object.fromEntries([...groups].map(([group, values]) => [group, digest(canonicalJson(values))]))
 }
 
-/** Of the policies in files and in gateway.yaml. */
+/** Digests of the policies in files and in gateway.yaml. */
 export function digestPolicies(list: readonly PolicyEntry[]): Digests {
   const fromFiles = list.filter(({ source }) => source !== 'api')
   const versions = fromFiles.map(({ document, compiled }) => `${document.name} ${compiled.version}`)

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import type { Endpoint, PassedEndpoint } from '../http/listeners.ts'
 import type { Service } from '../http/service.ts'
 
-/** Where clients connect to, and what is served to them there. */
+/** Endpoints for clients, and the services there. */
 export interface Entrypoint {
   readonly listen: readonly Endpoint[]
   readonly serves: ReadonlySet<Service>
@@ -31,7 +31,7 @@ const namedServices: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The entrypoints of a configuration: that of agents, then those of the forward proxy and of people, if they are others.
+ * The entrypoints of a configuration: of agents, then of the forward proxy and of people, if they are separate.
  *
  * @throws StartupError when there is nothing to listen on
  */
@@ -47,7 +47,7 @@ export function entrypointsOf(settings: EntrypointSettings): readonly [Entrypoin
   return [agents, ...others]
 }
 
-/** Whether every thread serves it; else the first one alone. */
+/** Whether every thread serves it; otherwise only the first thread. */
 export const isOfAllThreads = ({ serves }: Entrypoint): boolean => serves !== managementAlone
 
 function refuseStray({ passedSockets }: EntrypointSettings, service: string): void {
@@ -58,11 +58,11 @@ function refuseStray({ passedSockets }: EntrypointSettings, service: string): vo
   )
 }
 
-/** Nothing but this machine can read what is sent to such an address. */
+/** Only this machine can read traffic to such an address. */
 export const isLoopback = (host: string): boolean =>
   host.toLowerCase() === 'localhost' || classifyAddress(canonicalAddress(host) ?? '') === 'loopback'
 
-/** Of the sockets that were passed: those that are not for people. */
+/** The passed sockets that are not for people. */
 export const passedToAgents = (passed: readonly PassedEndpoint[]): readonly PassedEndpoint[] =>
   passed.filter(({ name }) => name !== 'management')
 

@@ -18,17 +18,17 @@ import { digestAuthority, digestPolicies, digestSettings } from './digests.ts'
 export interface SharedStore {
   readonly fence: Fence
   fleet(): FleetReading
-  /** Tells the others. */
+  /** Publishes a part of this gateway's report to the other gateways. */
   publish(what: Partial<GatewayReport>): void
 }
 
 export interface Fleet {
-  /** All gateways, as this one sees them. */
+  /** The view of this gateway on all gateways. */
   view(): FleetView
-  /** Tells the others where this one listens. */
+  /** Publishes the addresses of this gateway. */
   listens(addresses: readonly ListenerAddress[]): void
   /**
-   * Tells the others which policies it has, and the operator of differences that last. Call about every second.
+   * Publishes the digests of the policies, and logs differences that last. Call about every second.
    *
    * @param authority fingerprint of the certificate authority, if there is one
    */
@@ -89,7 +89,7 @@ export function createFleet({ config, clock, log }: FleetParts, shared: SharedSt
   }
 }
 
-/** A gateway whose store is its own. */
+/** A gateway with a store that no other gateway can open. */
 function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<SharedStore, 'fence'> {
   let report: GatewayReport = { digests: {}, addresses: [] }
   const self = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
@@ -104,7 +104,7 @@ function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<Sh
   }
 }
 
-/** Addresses of this machine under which others reach it, in the place of a wildcard. Unix sockets are left out. */
+/** Addresses at which others reach this machine, instead of a wildcard. Unix sockets are left out. */
 function reachableAt(addresses: readonly ListenerAddress[]): readonly string[] {
   const all = Object.values(networkInterfaces())
     .flat()

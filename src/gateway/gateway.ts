@@ -49,7 +49,7 @@ export interface GatewayOptions {
   /** Folder that relative paths of the configuration start from: that of gateway.yaml. */
   readonly baseDirectory: string
   readonly clock?: Clock
-  /** Where the values of `Upstreams:ValueFromEnv` are. */
+  /** Environment with the values of `Upstreams:ValueFromEnv`. */
   readonly env?: Environment
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup
@@ -259,9 +259,9 @@ const portsOf = (addresses: readonly ListenerAddress[]): OpenPorts => ({
   shared: addresses.flatMap(({ port, isShared }) => (isShared && port) || []),
 })
 
-/** What the gateway observes of itself. */
+/** Measurements of the gateway itself. */
 const watchesOf = (foundation: Foundation) => ({
-  /** Whether every thread answers. */
+  /** Whether every thread responds. */
   threadsAnswer: (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0,
   verification: openVerification(foundation),
 })
@@ -292,7 +292,7 @@ async function reloadAuthority({ authority, store, clock, report }: Foundation):
   return isRead
 }
 
-/** Last opened, first closed. One that fails must not keep the others open. */
+/** Closes in the reverse order of opening. A failure must not keep the other parts open. */
 async function closeAll(closers: Closers): Promise<void> {
   for (const close of closers.splice(0).reverse()) await Promise.resolve(close()).catch(() => {})
 }

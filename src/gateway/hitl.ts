@@ -93,7 +93,7 @@ export function createHitl(parts: HitlParts): Hitl {
     events,
     stopping: stopping.signal,
     sweep() {
-      // One after the other: with a database that is slow they would pile up.
+      // One after the other, so that they do not pile up when the database is slow.
       sweeping ??= sweep().finally(() => {
         sweeping = undefined
       })
@@ -118,7 +118,7 @@ function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string):
   return agent !== undefined && mayDecide(agent) ? agent : undefined
 }
 
-/** Names of the fields with which the gateway proves itself to the upstream of a held request. */
+/** Names of the credential fields that the gateway adds for the upstream of a held request. */
 function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): readonly string[] {
   const agent = identity.registry.get(item.agentId)
   const target = parseTarget(item.url)
@@ -130,7 +130,7 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
 
 type HeldItem = Parameters<HitlOptions['addedFields']>[0]
 
-/** Verdicts of reviewers and changes of tools, in whichever gateway, count as activity of the agent. */
+/** Verdicts of reviewers and changes of tools, in any gateway, count as activity of the agent. */
 function noteActivity(events: EventLog, { activity }: RecentActivity): void {
   events.subscribe(event => {
     if (event.type === 'denied') activity.humanDenied(agentOf(event), event.at)

@@ -17,7 +17,7 @@ export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | '
   readonly loginLimit: LoginLimit | undefined
   /** Called when the gateway has quarantined an agent. */
   readonly onQuarantine: NonNullable<RegistryOptions['onQuarantine']>
-  /** Called when all tokens of before are void. It is answered once this resolves. */
+  /** Called when all earlier tokens become void. The change is answered once this resolves. */
   readonly onTokens: (epoch: string | undefined) => Promise<void>
 }
 
@@ -26,7 +26,7 @@ export interface Identity {
   readonly registry: Registry
   readonly keys: AgentKeys
   readonly tokens: Tokens
-  /** What the keys of tokens are derived with. */
+  /** Epoch from which the keys of tokens are derived. */
   readonly tokenEpoch: () => string | undefined
   /** Why an agent may not call now; undefined when it may. */
   readonly problemOf: (agentId: string) => Refusal | undefined
@@ -99,7 +99,9 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   }
 }
 
-/** Makes tokens void, in all threads, when the store says so. Returns what reads the epoch of those that are valid. */
+/**
+ * Makes tokens void, in all threads, when the epoch in the store changes. Returns a function that reads the current epoch.
+ */
 async function followTokens({ store, onTokens }: IdentityParts, { useEpoch }: Tokens): Promise<Identity['tokenEpoch']> {
   let epoch: string | undefined
   async function change(now: string | undefined): Promise<void> {

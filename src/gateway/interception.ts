@@ -17,7 +17,7 @@ export const createTicketKeys = (): Buffer => randomBytes(48)
 export interface LeafsParts extends Pick<Base, 'clock'> {
   /** Undefined without a forward proxy. */
   readonly authority: AuthorityHolder | undefined
-  /** Those of all threads. */
+  /** Ticket keys of all threads. */
   readonly ticketKeys: Buffer
 }
 
@@ -34,7 +34,7 @@ export interface ForwardProxyParts extends Pick<Base, 'config' | 'clock' | 'log'
 
 /** The parts of the pipeline that serve the forward proxy. */
 export interface ForwardProxy extends Pick<Parts, 'tunnels' | 'interception'> {
-  /** Counts what was done since the last time. */
+  /** Counts the work since the last call. */
   sweep(): void
 }
 

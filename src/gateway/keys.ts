@@ -1,4 +1,4 @@
-/** The keys of a configuration, and what other gateways may know of them. */
+/** The keys of a configuration, and their fingerprints for other gateways. */
 import { createHmac } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import type { Terms } from '../fleet/terms.ts'
@@ -28,7 +28,7 @@ export function describeKeys(config: Pick<Config, 'Security'>): Pick<Terms, 'sig
   return { signs: [tokens[0]!, sealing[0]!], accepts: [...tokens, ...sealing] }
 }
 
-/** An HMAC under a key that is derived for it alone: nothing about the key follows from it. */
+/** An HMAC under a key that is derived for this purpose alone, so that it reveals nothing about the key. */
 function fingerprint(use: 'tokens' | 'sealing', key: Uint8Array): string {
   const derived = deriveKey(key, `fingerprint ${use}`)
   return `${use} ${createHmac('sha256', derived).update('agent-gateway').digest('base64url').slice(0, 22)}`

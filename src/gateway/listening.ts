@@ -61,8 +61,8 @@ export interface Listening extends Pick<Listener, 'adopt'> {
    */
   join(ports: readonly number[]): Promise<void>
   /**
-   * Stops accepting and lets what is under way finish, for `limitMs` at most. Resolves with what `inFlight` gave when
-   * the rest was cut off; 0 when nothing was.
+   * Stops accepting and lets what is under way finish, for `limitMs` at most. Resolves with the value of `inFlight` when the
+   * rest was cut off; 0 when nothing was.
    */
   drain(limitMs: number, inFlight: () => number): Promise<number>
   /** Reads the certificate again. False: it cannot be used, and the old one stays in force. */
@@ -98,7 +98,7 @@ export function createListening(parts: ListeningParts): Listening {
       return cutOff
     },
     async listen() {
-      // One thread alone serves people. Agents can take all of their connections: those of people are counted apart.
+      // Only one thread serves people. Their connections are counted separately, since agents can take all of theirs.
       opened.push(...onFirstThread.map(entrypoint => openEntrypoint(parts, entrypoint, ownConnections(config))))
       const addresses: ListenerAddress[] = []
       for (const entrypoint of opened) addresses.push(...(await listenAt(entrypoint)))
@@ -135,7 +135,7 @@ function openEntrypoint(
   return { ...entrypoint, listener: isForward ? withTunnels({ ...entrypoint, listener }, settings, parts) : listener }
 }
 
-/** A listener of the forward proxy. The connections in its tunnels have one of their own, which listens nowhere. */
+/** A listener of the forward proxy. The connections in its tunnels have a second listener, which has no port. */
 function withTunnels(
   { listener: front, serves }: OpenEntrypoint,
   settings: ServerSettings,

@@ -9,8 +9,8 @@ export interface PeerGuardParts {
 }
 
 /**
- * Keeps agents from reaching the other gateways through this one, as they cannot reach this one. A gateway that joins is
- * known when this has been called after one of the turns that follow, about a second later.
+ * Keeps agents from reaching the other gateways through this one, as they cannot reach this one. The guard knows a gateway
+ * that joins about a second later: it must be called after one of the next turns.
  */
 export function createPeerGuard({ fleet, upstreams, followers }: PeerGuardParts): () => void {
   let known = ''

@@ -1,4 +1,7 @@
-/** Limits for the fleet, or for this gateway alone: the pace of agents on /proxy and of callers of the management API, failed logins. */
+/**
+ * Limits for the fleet, or for this gateway alone: rates of agents on /proxy and of callers of the management API, failed
+ * logins.
+ */
 import type { Config } from '../config/schema.ts'
 import { FleetAttempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
@@ -80,14 +83,14 @@ export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: G
     })
 }
 
-/** Of callers of the management API: in the same tables as agents, with keys of its own. */
+/** The rate of callers of the management API. It uses the tables of agents with separate keys. */
 export function createManagementPace(limit: RateLimit, parts: RateParts): LeasedRate {
   const { take, asked, tokens } = createPace(limit, parts)
   const keyOf = (callerId: string) => `management ${callerId}`
   return { take: (callerId, now) => take(keyOf(callerId), now), asked: callerId => asked(keyOf(callerId)), tokens }
 }
 
-/** Room for failed logins in all gateways together; undefined when each counts by itself. */
+/** The limit of failed logins in all gateways together; undefined when each gateway counts by itself. */
 export function createLoginLimit(config: Config, rates: SharedRates | undefined): LoginLimit | undefined {
   if (rates === undefined || !sharesRates(config)) return undefined
   return (of, perMinute) => {

@@ -18,7 +18,7 @@ import type { Base } from './base.ts'
 
 export interface RulesParts extends Pick<Base, 'config' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
   readonly registry: Registry
-  /** Called with the policies in force after each change, which is answered only when this is done. */
+  /** Called with the policies in force after each change. The change is answered when this resolves. */
   readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>
 }
 
@@ -29,7 +29,7 @@ export interface Rules {
   /**
    * Explains the decision of a policy on a described request, rule by rule.
    *
-   * @param turns those of the data plane, so that a round of the event loop has one turn for requests and explanations
+   * @param turns the turns of the data plane, so that requests and explanations share each round of the event loop
    */
   readonly explain: (policy: CompiledPolicy, description: unknown, turns: WorkTurns) => Promise<object | Refusal>
 }
@@ -85,7 +85,7 @@ async function explainInTurns(open: OpenExplanation | DescriptionProblem, turns:
   }
 }
 
-/** The setting or agent that still names a policy, for people; undefined when there is none. */
+/** The setting or agent that still uses a policy, as text for people; undefined when there is none. */
 function userOf(name: string, { Policy }: Config, registry: Registry): string | undefined {
   if (Policy.Global === name) return 'the setting Policy:Global'
   if (Policy.AssignOnRegistration === name) return 'the setting Policy:AssignOnRegistration'

@@ -26,7 +26,7 @@ export function threadsOf(config: Config, given: ListeningOptions): number {
   return Threads === 0 ? availableParallelism() : Threads
 }
 
-/** Several threads can listen on a TCP port of our own alone. */
+/** Several threads can share only a TCP port that this process opens. */
 function sharesPort({ System: { Server } }: Config, { passedSockets = [] }: ListeningOptions): boolean {
   return Server.Http.Enabled && passedToAgents(passedSockets).length === 0
 }
@@ -40,8 +40,8 @@ export function threadsWarnings(config: Config, given: ListeningOptions): readon
 }
 
 /**
- * The configuration of one of several threads. Each has its share of the connections to upstreams, rounded up, since each
- * needs one: together they may be one fewer than there are threads above what is configured.
+ * The configuration of one of several threads. Each thread has its share of the connections to upstreams, rounded up, since
+ * each needs at least one. The sum may exceed the setting by the number of threads less one.
  */
 export function shareOf(config: Config, threads: number): Config {
   const share = (all: number) => Math.ceil(all / threads)
@@ -61,10 +61,10 @@ export function shareOf(config: Config, threads: number): Config {
   }
 }
 
-/** The view of one thread. */
+/** The limits as one thread uses them. */
 export interface SharedLimits {
   readonly agentRate: LeasedRate
-  /** Of callers of the management API, for the main thread alone. */
+  /** Rate of callers of the management API, for the main thread alone. */
   readonly managementRate: LeasedRate
   readonly breaker: Breaker
   readonly connections: Quota<'connections' | 'address_connections'>
@@ -78,7 +78,7 @@ export interface SharedLimits {
   readonly inFlight: Int32Array<SharedArrayBuffer>
   /** Requests under way in all threads. */
   inFlightInAll(): number
-  /** Tidies up behind a thread that has died. */
+  /** Releases the reservations of a thread that has died. */
   forget(thread: number): void
 }
 
@@ -105,7 +105,7 @@ const circuitWords = {
   probeFailed: 'circuit stays open: its probe failed',
 }
 
-/** An agent has a quarter, but always room for one body. */
+/** An agent may use a quarter, but always enough for one body. */
 function heldBytesLimits(config: Config): QuotaLimits {
   const all = maxHeldBytes(config)
   return { all, each: Math.min(all, Math.max(all / 4, longestHeldBody(config))) }

@@ -12,7 +12,7 @@ export interface StopParts extends Pick<Base, 'config' | 'clock'> {
   readonly limits: Pick<SharedLimits, 'inFlight'>
 }
 
-/** At least this long may an approved request take to be recorded when the gateway stops, milliseconds. */
+/** Minimum time for recording an approved request when the gateway stops, milliseconds. */
 const recordMs = 1_000
 
 /**

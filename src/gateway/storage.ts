@@ -31,7 +31,7 @@ export interface Storage extends Pick<Base, 'member'> {
   readonly fleet: Fleet
   /** Tokens of rates that hold for all gateways; absent when this is the only one. */
   readonly rates: SharedRates | undefined
-  /** Where gateways on one database show each other counts. */
+  /** Board on which gateways on one database share counts. */
   readonly board: Board | undefined
   /** Resolves when the gateway may serve. Call it once agents and policies are followed. */
   untilOpen(): Promise<void>
@@ -42,7 +42,7 @@ const openMs = 15_000
 
 export const usesPostgres = ({ Storage: { Provider } }: Config): boolean => Provider === 'PostgreSQL'
 
-/** The time by which everything in a gateway goes. */
+/** The clock of all parts of a gateway. */
 export function createClock(config: Config, log: StorageParts['log']): Clock {
   if (!usesPostgres(config)) return systemClock
   const clock = new FleetClock()
@@ -75,7 +75,7 @@ async function openFile({ config, dataDirectory, clock, log, report, watch }: St
 const memberOf = (config: Config): Base['member'] => ({ id: randomUUID(), name: nameOf(config) })
 
 async function openDatabase({ config, baseDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
-  // With SQLite this thread needs neither, nor the packages that they load.
+  // With SQLite this thread needs neither of them, nor the packages that they load.
   const { openPostgresStore } = await import('../storage/postgres/open.ts')
   const { lostHistory } = await import('../storage/postgres/loss.ts')
   if (watch !== undefined) watchInThread(watch, error => report('nothing watches the first thread any more', error))

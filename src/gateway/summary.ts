@@ -68,7 +68,7 @@ function hostWarnings({ Hosts, System }: Config): readonly string[] {
     : []
 }
 
-/** A credential cannot be added to what is not opened. */
+/** A credential cannot be added in a tunnel that is not opened. */
 function credentialWarnings({ ForwardProxy, Upstreams }: Config): readonly string[] {
   const hosts = createOpenedHosts(ForwardProxy)
   const closed = Upstreams.flatMap(({ Host = '' }) => {

@@ -25,7 +25,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
 
 /** Time between two sweeps, milliseconds. */
 const sweepMs = 1_000
-/** Each gateway takes up to so much longer: several that started together do not all look at the same time, milliseconds. */
+/** Random addition, milliseconds: gateways that started together do not all sweep at the same time. */
 const spreadMs = 250
 
 /** Starts the sweeps of the main thread. */

@@ -65,7 +65,7 @@ async function gatewayReadings(parts: TelemetryParts, started: number): Promise<
   const gauge = (name: string, help: string, value: number): MetricSample[] => [
     { name: `agent_gateway_${name}`, help, type: 'gauge', value },
   ]
-  // A store that does not answer must not hide everything else, least of all then.
+  // A store that does not answer must not hide the other metrics.
   const pending = await store.hitl.countPending(clock.now()).catch(() => undefined)
   const { dropped, problem } = logStatus()
   const { status, verifiedAt } = verification.state()

@@ -1,4 +1,4 @@
-/** A thread beside the main one: it takes connections and serves proxied requests; everything else the main one does. */
+/** A thread beside the main one: it accepts connections and serves proxied requests. The main thread does the rest. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Fence } from '../fleet/fence.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
@@ -146,7 +146,7 @@ async function serve() {
     useEpoch: known.useEpoch,
     forgetGrant: dataPlane.forgetGrant,
     async reload() {
-      // Why it failed the main thread says: it has read the same files.
+      // The main thread reports why it failed: it has read the same files.
       const [certificateRead, authorityRead = true] = await Promise.all([
         listening.reload(),
         known.authority?.reload(),
@@ -166,7 +166,7 @@ async function serve() {
 const openStoreFence = ({ storeFence }: ThreadData): Fence | undefined =>
   storeFence && new Fence(systemClock, storeFence.limitMs, storeFence.memory)
 
-/** The main thread may have given this one up, or lack the latest changes itself. */
+/** Set when the main thread has given this thread up, or may lack the latest changes itself. */
 function fencedAs(fence: Int32Array, store: Fence | undefined): Parts['fencedAs'] {
   return () => {
     if (Atomics.load(fence, 0) !== 0) return 'draining'
@@ -174,7 +174,7 @@ function fencedAs(fence: Int32Array, store: Fence | undefined): Parts['fencedAs'
   }
 }
 
-/** Human in the loop is the main thread's. */
+/** The main thread does all of human in the loop. */
 const reviews: Reviews = {
   queue: main.remote(queueCalls),
   grants: main.remote(grantCalls),
@@ -188,7 +188,7 @@ function createThreadLog(): Log & { flush(): void } {
     (level: LogLevel): Log[LogLevel] =>
     (fields, message) => {
       batch.add([level, 'error' in fields ? { ...fields, error: describeError(fields.error) } : fields, message])
-      // It may be the last that this thread says.
+      // It may be the last message of this thread.
       if (level === 'error') batch.flush()
     }
   return {

@@ -17,7 +17,7 @@ import { createRoute, type UpstreamRoute } from '../upstream/route.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
 
-/** Everything that leads out of the gateway. */
+/** All connections from the gateway to other servers. */
 export interface Upstreams {
   readonly egress: Egress
   readonly route: UpstreamRoute
@@ -76,7 +76,7 @@ export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config)
   return Math.min(HeadersTimeoutSeconds, 120)
 }
 
-/** Loaded only where it is wanted: it takes memory and time at the start. */
+/** Loaded only when it is used: it takes memory and time at the start. */
 async function openUndici(): Promise<OpenHttp1> {
   const { UndiciConnection } = await import('../upstream/undici.ts')
   return (...parts) => new UndiciConnection(...parts)
@@ -95,7 +95,7 @@ function readAuthorities(path: string): string {
   }
 }
 
-/** False when they could not be read: then the old ones stay. */
+/** False when they could not be read; then the old ones stay. */
 export async function reloadCredentials(
   { credentials }: Upstreams,
   report: (what: string, error: unknown) => void,

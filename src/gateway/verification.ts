@@ -12,7 +12,7 @@ export interface OpenVerificationParts extends Pick<Base, 'config' | 'store' | '
   readonly identity: { readonly tokens: Pick<Identity['tokens'], 'secret'> }
 }
 
-/** What a sealed note is for. */
+/** Label of the sealed note. */
 const label = 'audit pass'
 
 /** The verification of the audit trail, by one gateway of a fleet. */

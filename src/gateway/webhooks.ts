@@ -31,7 +31,7 @@ export function openWebhooks(parts: WebhookParts): Webhooks {
     ...{ hooks, store, events, clock, describe, report },
     ...{ owner: member.id, post: ownRequests.post, publicUrl: consoleUrlOf(config) },
   })
-  // What an earlier run, or another gateway, has left is sent at once.
+  // Messages that an earlier run or another gateway left are sent at once.
   notifier.sweep().catch(error => report('messages for webhooks could not be read', error))
   return {
     sweep: () => notifier.sweep(),

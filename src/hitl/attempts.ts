@@ -11,13 +11,14 @@ export interface AttemptLease {
   /** Steady milliseconds: half of the lease. From then on the attempt must not begin to send. */
   readonly sendBefore: number
   /**
-   * Whether it must not begin to send any more. Ask in the same turn as the first byte is written. The steady clock stands
-   * still while a virtual machine is paused, and the wall clock may go back: the first of them that says so counts.
+   * Whether the attempt must not begin to send any more. Check it in the same turn of the event loop in which the first byte
+   * is written. The steady clock stops while a virtual machine is paused, and the wall clock may go back, so the first clock
+   * that is past the limit counts.
    */
   isLate(): boolean
   /** Aborts when the gateway stops and no longer waits. The outcome is then recorded as unknown. */
   readonly abandoned: AbortSignal
-  /** The lease is held until all such work has ended. */
+  /** Holds the lease until all work that was passed here has ended. */
   during<T>(work: Promise<T>): Promise<T>
 }
 
@@ -26,7 +27,7 @@ export interface ReplayAttempts {
   begin(id: string): AttemptLease
   /** Follows work that holds no lease. */
   follow<T>(work: Promise<T>): Promise<T>
-  /** The requests whose leases are held, and those whose leases are over. */
+  /** Ids of requests: those with a lease that holds, and those with a lease that is over. */
   leases(): Omit<GatewayAttempts, 'owner'>
   /** Resolves when no work is under way. */
   idle(): Promise<void>

@@ -1,7 +1,7 @@
 /**
- * Calls that wait for the outcome of the request they made. When the last of them ends unanswered, in whichever gateway,
+ * Calls that wait for the outcome of the request they made. When the last of these calls ends unanswered, in any gateway,
  * nobody would get the outcome, and the request is withdrawn. The store knows which gateways have such calls; each gateway
- * knows its own.
+ * knows its own calls.
  */
 
 import type { Refusal } from '../base/refusals.ts'
@@ -17,9 +17,9 @@ export interface CallTerms {
   readonly viewer: Person
   readonly requestId: string | null
   readonly ms: number
-  /** Whether the answer at the end of its time names the id: then the request stays held after the call. */
+  /** Whether the answer to an undecided call has the id. The request then stays held after the call. */
   readonly staysHeld: boolean
-  /** Whether its client comes again when it leaves before the outcome: then the request stays held as well. */
+  /** Whether the client will repeat the call when it leaves before the outcome. The request then stays held as well. */
   readonly comesAgain: boolean
   /** Hex; key with which the agent can cancel the call, unique among its calls. */
   readonly cancelKey?: string | undefined
@@ -47,11 +47,11 @@ export interface Calls {
    * means that the call has ended.
    */
   wait(id: string, terms: CallTerms, signal: AbortSignal): Promise<DetailView | 'cancelled' | 'unknown' | undefined>
-  /** Withdraws what the call with this key waits for, in any gateway. False when there is no such call. */
+  /** Withdraws the request for which the call with this key waits, in any gateway. False when there is no such call. */
   cancel(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
 }
 
-/** The calls that wait for one request here. */
+/** The calls in this gateway that wait for one request. */
 interface WaitingCalls {
   readonly calls: Set<CallTerms>
   cancelled: boolean

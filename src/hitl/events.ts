@@ -1,7 +1,7 @@
 /**
  * Events of held requests and of agents, for reviewers' event streams, webhooks, and calls that wait for a verdict. They
- * come from the feed of the store alone, so every gateway has those of all of them, in one order. A bounded number is kept
- * in memory. The store is the record; an event says where to look.
+ * come only from the feed of the store, so every gateway has the events of all gateways, in one order. A bounded number is
+ * kept in memory. The store is the record; an event is a notice that it changed.
  */
 import type { EventHistory, EventNote, StoredEvent } from '../storage/events.ts'
 import type { FeedFollower } from '../storage/feed.ts'
@@ -26,7 +26,7 @@ export interface EventLog {
 }
 
 export interface EventSubscription {
-  /** Whether events after `lastId` are no longer known, so that the list must be read again. */
+  /** Whether some events after `lastId` are lost, so that the list must be read again. */
   readonly missed: boolean
   /** Id of the newest event: a client without any event reconnects with this one. */
   readonly newest: string
@@ -34,9 +34,9 @@ export interface EventSubscription {
 }
 
 export interface EventLogOptions {
-  /** Most events that are kept for readers who reconnect. */
+  /** Maximum of events that are kept for readers who reconnect. */
   readonly capacity: number
-  /** What reviewers are told of an event. It may throw for one that another version has written. */
+  /** The data of an event for reviewers. It may throw for an event of another version. */
   readonly describe: Describe
   /** Called for listeners that throw. */
   readonly report: (what: string, error: unknown) => void
@@ -49,7 +49,7 @@ interface Numbered {
   readonly event: HitlEvent
 }
 
-/** Most events are for nobody who reads their data: reviewers who look just then do, and webhooks have copies of their own. */
+/** Makes its data when it is first read: most events have no reader, and webhooks have copies. */
 class KeptEvent implements HitlEvent {
   readonly id: string
   readonly type: EventNote['type']
@@ -76,11 +76,11 @@ class KeptEvent implements HitlEvent {
 interface Subscriber {
   readonly onEvent: HitlListener
   readonly onMissed: (() => void) | undefined
-  /** It has heard of the events up to this number; in another gateway perhaps, which was ahead of this one. */
+  /** The listener has the events up to this number, perhaps from another gateway that was ahead of this one. */
   deliveredUpTo: number
 }
 
-/** It follows the feed of events. */
+/** Creates a log that follows the feed of events. */
 export function createEventLog(options: EventLogOptions): EventLog & FeedFollower<StoredEvent, EventHistory> {
   return new FedEventLog(options)
 }

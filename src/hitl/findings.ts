@@ -12,9 +12,9 @@ export interface BodyFindings {
   readonly places: readonly SecretSpan[]
 }
 
-/** Places at which a search ends: an agent may send a body of millions, and each takes memory. */
+/** Findings after which a search ends: an agent may send a body with millions, and each takes memory. */
 const maxFound = 10_000
-/** Most places that are kept. */
+/** Maximum of findings whose position is kept. */
 const maxSpans = 500
 
 /**
@@ -34,7 +34,10 @@ export function* findInBody(body: Uint8Array, rawHeaders: readonly string[]): Di
   return { counts: Object.fromEntries(counts), places: places.slice(0, maxSpans) }
 }
 
-/** In order. Of findings that overlap a detector's comes first, since it says more than a name, and then the earlier one. */
+/**
+ * In order. Of findings that overlap one is kept: a detector's before a field name's, since it says more, then the earlier
+ * one.
+ */
 function withoutOverlaps(detected: readonly SecretSpan[], named: readonly SecretSpan[]): readonly SecretSpan[] {
   const first = disjoint(detected.toSorted(byPosition))
   const others = disjoint(named.toSorted(byPosition))

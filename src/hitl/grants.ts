@@ -1,7 +1,7 @@
 /**
- * Grants, against approval fatigue: with an approval a reviewer lets the next requests of the same agent, rule,
- * method, origin and path pass without asking. Only a rule, or the default of a policy, that asks for one reviewer is
- * answered so: never a Deny, never a risk above the threshold.
+ * Grants, against approval fatigue: with an approval a reviewer lets the next requests of the same agent, rule, method,
+ * origin and path pass without asking. A grant replaces the review of a rule, or of the default of a policy, that asks for
+ * one reviewer: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
 import { type FieldError, type Refusal, refuse } from '../base/refusals.ts'
@@ -117,7 +117,7 @@ function useEntry(now: number, grant: GrantRecord, { request, agent, requestId }
   }
 }
 
-/** A grant answers decisions of policies only: a policy decides the same request the same way the next time. */
+/** Grants cover decisions of policies only: a policy decides the same request the same way the next time. */
 const grantable = new Set(['rule', 'global', 'default'])
 
 function isGrantable(decision: { source: string; policy: unknown; approvals: number }): boolean {
@@ -143,7 +143,7 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | unde
   return errors.length === 0 ? undefined : refuse('invalid_body', undefined, { errors })
 }
 
-/** The grant that an approval carries, with the entry that tells of it. */
+/** The grant of an approval, with its audit entry. */
 export function makeGrant(now: number, item: HitlBrief, approval: Approval, terms: GrantTerms) {
   const { origin, path } = locationOf(item.url)
   const grant: GrantRecord = {

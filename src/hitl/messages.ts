@@ -1,4 +1,4 @@
-/** What webhooks are sent: the event as JSON or as a text for people, signed. */
+/** Messages to webhooks: the event as JSON or as a text for people, signed. */
 import { createHmac } from 'node:crypto'
 import { printableJson } from '../base/deceptive.ts'
 import type { Config } from '../config/schema.ts'
@@ -24,8 +24,8 @@ export interface MessageOptions {
 }
 
 /**
- * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The
- * receiver refuses old times, and with them what somebody recorded.
+ * `Gateway-Signature: t=<seconds since the epoch>,v1=<hex>`, where v1 is the HMAC-SHA256 over `<t>.<body>`. The receiver
+ * refuses old times, and so messages that an attacker recorded.
  */
 export function messageOf(hook: Hook, event: HitlEvent, { clock, publicUrl }: MessageOptions): WebhookMessage {
   const link = publicUrl === undefined ? undefined : publicUrl + pageOf(event)
@@ -50,7 +50,7 @@ function genericBody({ id, type, at, hitlId, data }: HitlEvent, url: string | un
   return { id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, ...(url && { url }), data }
 }
 
-/** In Slack's text format only these three characters need care. */
+/** Slack's text format has only these three special characters. */
 function slackText({ type, hitlId, data }: HitlEvent, link: string | undefined): string {
   const lines =
     type === 'pending'

@@ -50,14 +50,14 @@ export interface HeldDecision {
 
 /** SHA-256, hex, of parts of a request as it is sent. Two requests have the same part when these are equal. */
 export interface PartDigests {
-  /** Behind the question mark of the URL. */
+  /** The part of the URL after the question mark. */
   readonly query: string
   /** Names and values of all header fields, in their order. */
   readonly fields: string
   readonly body: string
 }
 
-/** The decision as it is stored, with what is known of the request that it holds. */
+/** The decision as it is stored, with facts about the held request. */
 export interface StoredDecision extends HeldDecision {
   readonly digests: PartDigests
   /** Absent when the body was not searched, and for a body with a content coding. */
@@ -71,14 +71,14 @@ export interface Suspension {
   readonly request: HeldRequest
   readonly facts: HeldFacts
   readonly decision: HeldDecision
-  /** What was found in the body; undefined when it was not searched. */
+  /** Findings in the body; undefined when it was not searched. */
   readonly findings?: BodyFindings | undefined
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined
   /**
-   * Absent: the agent is told the id. Otherwise a repeated request of the agent without a key joins this one until its
-   * outcome was delivered.
+   * Absent: the agent gets the id. Otherwise a repeated request of the agent without a key joins this one until its outcome
+   * was delivered.
    */
   readonly call?: HitlCall
   readonly requestId: string | null
@@ -202,16 +202,18 @@ export interface HitlOptions {
   readonly addedFields: (item: Pick<HitlItem, 'agentId' | 'url' | 'headers'>) => readonly string[]
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
-  /** Called for each request for which the queue has no room, and for an agent whose messages a webhook has no room for. */
+  /**
+   * Called for each request that a bound of the queue refuses, and for an agent whose messages to a webhook are dropped.
+   */
   readonly onFull: (bound: QueueBound, agentId: string, requestId: string | null) => void
   /** Called for faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
 }
 
-/** Characters of a URL in the trail, which is kept for good. The digest is over the whole request. */
+/** Longest URL in the trail, which is never deleted, characters. The digest is over the whole request. */
 const longestUrl = 512
 
-/** A URL or its path as an entry of the trail has it. */
+/** A URL or its path for an entry of the trail. */
 export function shortUrl(url: string): string {
   return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
 }

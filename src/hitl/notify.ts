@@ -1,7 +1,7 @@
 /**
- * Webhooks: tells others what happens to held requests and agents. The messages wait in the store, and one gateway at a time
- * sends those of a hook, in their order: it holds a lease on the hook. When it dies, another one that has the hook in its
- * configuration goes on, with the message that may have been sent already. A hook that is down delays no other.
+ * Webhooks: sends events of held requests and agents to other systems. The messages wait in the store. One gateway at a time
+ * sends the messages of a hook, in order: it holds a lease on the hook. When it dies, another gateway with the hook in its
+ * configuration goes on, beginning with the message that may have been sent already. A hook that is down delays no other.
  */
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
@@ -15,16 +15,16 @@ import { type Hook, type MessageOptions, messageOf, type Post } from './messages
 export interface NotifierOptions extends MessageOptions {
   readonly hooks: readonly Hook[]
   readonly store: Pick<Store, 'deliveries'>
-  /** Says that there is something to send. */
+  /** Wakes the sender when there may be a message to send. */
   readonly events: Pick<EventLog, 'subscribe'>
   /** UUID of this gateway. */
   readonly owner: string
   readonly clock: Clock
   readonly post: Post
-  /** What it is told with an event. Throws for the event of another version. */
+  /** The data of an event for a hook. Throws for the event of another version. */
   readonly describe: (event: EventNote) => HitlEvent['data']
   readonly report: (what: string, error: unknown) => void
-  /** Milliseconds before each further try. */
+  /** Pauses before each retry, milliseconds. */
   readonly delays?: readonly number[]
 }
 
@@ -47,7 +47,7 @@ const readAtOnce = 20
 /** Name of a hook in the store. The address often contains a key. */
 export const hookName = ({ Url, Format }: Hook): string => hash('sha256', `${Format} ${Url}`).slice(0, 32)
 
-/** What a gateway with these hooks leaves for them. */
+/** The events that a gateway with these hooks stores for them. */
 export function subscriptionsOf(hooks: readonly Hook[]): readonly WebhookSubscription[] {
   const byName = Map.groupBy(hooks, hookName)
   return [...byName].map(([hook, same]) => ({ hook, types: same.flatMap(typesOf) }))
@@ -87,7 +87,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
       close()
       stop.abort()
       await sendAll()
-      // A lease that is not given back ends by itself.
+      // A lease that is not released expires.
       if (names.length > 0) await store.deliveries.leave(owner).catch(() => {})
     },
   }
@@ -99,7 +99,7 @@ interface SenderOptions extends NotifierOptions {
   readonly stop: AbortSignal
 }
 
-/** What became of a message. Another gateway, or this one later, sends what is `left`. */
+/** The outcome of a message. `left`: another gateway, or this one later, sends it. */
 interface DeliveryResult {
   readonly left: boolean
   readonly failure?: unknown
@@ -113,7 +113,7 @@ class WebhookSender {
   readonly #options: SenderOptions
   readonly #types: ReadonlySet<string>
   #sending: Promise<void> | undefined
-  /** There may be more than what was read last. */
+  /** There may be more messages than were read last. */
   #more = false
   /** Event that was sent and may still be in the store. */
   #done: string | undefined
@@ -157,7 +157,7 @@ class WebhookSender {
     }
   }
 
-  /** False when the rest is left to others, or to later. */
+  /** False when the rest must be sent later or by another gateway. */
   async #sendEach(deliveries: readonly Delivery[]): Promise<boolean> {
     for (const delivery of deliveries) {
       if (await this.#isLeft(delivery)) return false
@@ -193,7 +193,7 @@ class WebhookSender {
     }
   }
 
-  /** Tries until the hook takes it, refuses it for good, or the tries are used up. */
+  /** Retries until the hook accepts the message, rejects it for good, or the tries are used up. */
   async #deliver(event: HitlEvent): Promise<DeliveryResult> {
     const { hook, stop, post, delays = backOff } = this.#options
     let failure: unknown
@@ -214,7 +214,7 @@ class WebhookSender {
   }
 }
 
-/** Whether the same message may be taken later. */
+/** Whether the hook may accept the same message later. */
 function isPassing(status: number): boolean {
   return status >= 500 || status === 408 || status === 429
 }

@@ -45,13 +45,13 @@ export interface Queue {
   history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<object, PastCursor>>
   /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
-  /** Undefined when there is none, or none that this viewer may see. */
+  /** Undefined when the request does not exist, or this viewer may not see it. */
   get(id: string, viewer: Person, form?: BodyForm): Promise<DetailView | undefined>
   /** The upstream's answer, for the agent that asked; undefined when none is kept. */
   answer(id: string, viewer: Person): Promise<StoredAnswer | undefined>
   /**
-   * Resolves when the outcome is on record, after `ms`, or at the abort: with the item as it then is, undefined when
-   * it expired meanwhile or is not this viewer's to see.
+   * Resolves when the outcome is on record, after `ms`, or at the abort: with the current item; undefined when it has
+   * expired or this viewer may not see it.
    */
   waitForVerdict(
     id: string,
@@ -78,7 +78,7 @@ export interface Queue {
   giveUp(): Promise<number>
 }
 
-/** The body as it came; undefined when it was sealed under another key. */
+/** The original body; undefined when it was sealed under another key. */
 function openBody(keys: HitlOptions['sealingKeys'], { id, body }: HitlItem): Buffer | undefined {
   return unseal(keys, `body:${id}`, Buffer.from(body, 'base64'))
 }
@@ -150,7 +150,7 @@ export function createQueue(options: HitlOptions): Queue {
   }
 }
 
-/** Items read at a time: others wait a fraction of a millisecond for them. */
+/** Items read at a time: reading them delays other calls by a fraction of a millisecond. */
 const slice = 100
 
 type ListOptions = Pick<HitlOptions, 'store' | 'clock' | 'agentName'>

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 
-/** Random bytes for many at once: to ask the system for each nonce takes as long as to seal. */
+/** Random bytes for many nonces: asking the system for each nonce takes as long as sealing. */
 const pool = Buffer.alloc(8_192)
 let taken = pool.length
 
@@ -15,8 +15,8 @@ export function takeRandom(length: number): Buffer {
 }
 
 /**
- * Id of a request: 128 random bits behind the time. New ids then stand side by side in the indexes of the store, where ids
- * without an order would change another page each.
+ * Id of a request: 128 random bits behind the time. New ids are then next to each other in the indexes of the store; ids
+ * without an order would each change another page.
  *
  * @param now milliseconds since the epoch
  */

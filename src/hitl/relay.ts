@@ -1,6 +1,4 @@
-/**
- * The answer to a replay on its way to the reviewer, kept for the agent as it passes.
- */
+/** Passes the answer to a replay to the reviewer, and keeps a copy for the agent. */
 import type { PassThrough } from 'node:stream'
 
 export interface Relayed {
@@ -11,18 +9,18 @@ export interface Relayed {
 export interface RelayOptions {
   /** Bytes of the body, as announced; NaN when unknown. The last of them is passed on once the outcome is recorded. */
   readonly length: number
-  /** Most of a body that is kept, bytes. */
+  /** Longest body that is kept, bytes. */
   readonly cap: number
-  /** Whether the outcome must be recorded now although the body has not ended. */
+  /** Whether the outcome must be recorded now, before the end of the body. */
   readonly isLate: () => boolean
-  /** Called once, as soon as it is clear what is kept; not called when the body breaks off before. */
+  /** Called once, as soon as the kept body is known; not called when the body breaks off before. */
   readonly record: (relayed: Relayed) => Promise<void>
 }
 
 /**
- * Passes `body` to `out`, which may be destroyed at any time: the reviewer going away ends nothing before the outcome
- * is recorded. Up to the cap the bytes are held anyway, so that a slow reviewer delays nothing; from then on the
- * reviewer's pace is the upstream's.
+ * Passes `body` to `out`, which may be destroyed at any time: a reviewer who leaves ends nothing before the outcome is
+ * recorded. Up to the cap the bytes are held anyway, so a slow reviewer delays nothing; after that the upstream is read at
+ * the reviewer's pace.
  *
  * @throws what `body` throws; `out` is destroyed then
  */
@@ -40,7 +38,7 @@ export async function relay(body: AsyncIterable<Uint8Array>, out: PassThrough, o
         kept = undefined
         await options.record({ kept })
       }
-      // A client that has all that was announced takes the answer for whole, and asks for its copy.
+      // A client with all announced bytes takes the answer for complete, and asks for its copy.
       const isEnd = kept !== undefined && size >= options.length
       if (isEnd) last = chunk
       const canWrite = out.destroyed || isEnd || out.write(chunk)

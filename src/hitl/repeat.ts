@@ -26,14 +26,14 @@ const ofOneAttempt = new Set([
   'x-retry-count',
   'x-stripe-client-telemetry',
   'x-goog-api-client',
-  // A session may be renewed between two attempts. What is sent is the first request anyway.
+  // A session may be renewed between two attempts. Only the first request is sent anyway.
   'cookie',
   'amz-sdk-request',
   'amz-sdk-invocation-id',
 ])
 const ofOneAttemptPrefixes = ['x-b3-', 'x-datadog-', 'x-stainless-']
 
-/** SHA-256, hex, over what must be equal. The order of fields with different names does not count. */
+/** SHA-256, hex, over the compared parts. The order of fields with different names is ignored. */
 export function repeatDigestOf(request: HeldRequest): string {
   const fields: (readonly [string, string])[] = []
   for (let index = 0; index + 1 < request.rawHeaders.length; index += 2) {

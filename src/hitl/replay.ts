@@ -75,7 +75,7 @@ export async function replay(
 ): Promise<Approved | Refusal> {
   const { item, approval } = attempt
   const { sendBefore, isLate, abandoned } = attempt.lease
-  // Asked again after the claim: a revocation that was acknowledged before the sending holds.
+  // Checked again after the claim: a revocation that was acknowledged before the sending must hold.
   const problem = options.agentProblem(item.agentId)
   if (problem !== undefined) return await release(options, attempt, problem)
   const context = {
@@ -114,7 +114,7 @@ async function release(options: HitlOptions, attempt: ReplayAttempt, why: NotSen
   return why
 }
 
-/** The upstream's answer for the reviewer, while it is kept for the agent and recorded. */
+/** Passes the upstream's answer to the reviewer, keeps it for the agent, and records it. */
 async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: AnsweredReplay): Promise<Approved> {
   const { item } = attempt
   const body = new PassThrough()
@@ -140,20 +140,20 @@ async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: Answer
   const ours = ['Gateway-Hitl-Id', item.id, 'Gateway-Hitl-Digest', item.digest]
   const granted = await grant(options, attempt)
   if (granted !== undefined) ours.push('Gateway-Hitl-Grant', granted)
-  // The answer to HEAD, and 304, name the length of a body that does not come: the reviewer did not ask with HEAD.
+  // The answer to HEAD, and 304, state the length of a body that is not sent. The reviewer's request is not HEAD.
   const bodiless = item.method === 'HEAD' || status === 304
   const shown = bodiless ? without(rawHeaders, name => name === 'content-length') : rawHeaders
   return { kind: 'answered', status, rawHeaders: [...shown, ...ours], body }
 }
 
-/** @param drop told the lower-case name */
+/** @param drop called with the lower-case name */
 function without(rawHeaders: readonly string[], drop: (name: string) => boolean): string[] {
   return rawHeaders.filter((_, index) => !drop(rawHeaders[index - (index % 2)]!.toLowerCase()))
 }
 
 /**
- * Stores the grant that the approval carries, now that the request did go out. One that cannot be stored is not
- * given: the answer then lacks its id.
+ * Stores the grant of the approval after the request was sent. If the grant cannot be stored, it does not exist: the answer
+ * has no grant id.
  */
 async function grant(options: HitlOptions, { item, approval }: ReplayAttempt): Promise<string | undefined> {
   if (approval.grant === undefined) return undefined
@@ -167,7 +167,7 @@ async function grant(options: HitlOptions, { item, approval }: ReplayAttempt): P
   }
 }
 
-/** Records the outcome, or tries on in the background when the store fails. */
+/** Records the outcome, or retries in the background when the store fails. */
 async function recordOrRetry(options: HitlOptions, attempt: ReplayAttempt, outcome: ReplayOutcome): Promise<void> {
   // The attempt failed because the gateway stops; it is recorded as unknown.
   if (attempt.lease.abandoned.aborted) return
@@ -187,7 +187,7 @@ async function recordOutcome(options: HitlOptions, attempt: ReplayAttempt, outco
   if (isRecorded && replay === 'completed') options.noteVerdict(item.agentId, 'humanApproval')
 }
 
-/** What cannot be recorded while the lease lasts is unknown after that. */
+/** An outcome that cannot be recorded while the lease lasts stays unknown. */
 async function recordLater(
   { clock }: HitlOptions,
   { lease: { until, abandoned } }: ReplayAttempt,

@@ -30,7 +30,7 @@ export function frameAnswer(answer: StoredAnswer): SealedFrame {
   return frame([String(answer.status), ...answer.rawHeaders], answer.body)
 }
 
-/** The frame of a request as `openHeld` gives it back. */
+/** Reads the frame of a request, as `openHeld` returns it. */
 export function parseRequest(bytes: Buffer): HeldRequest {
   const { texts, body } = parseFrame(bytes)
   const [method = '', url = '', ...rawHeaders] = texts
@@ -43,7 +43,7 @@ export function parseAnswer(bytes: Buffer): StoredAnswer {
   return { status: Number(status), rawHeaders, body }
 }
 
-/** The parts of which reviewers are told whether they are the same as those of another request. */
+/** Digests of the parts that reviewers compare with those of another request. */
 export function partDigests({ url, rawHeaders, body }: HeldRequest): PartDigests {
   const mark = url.indexOf('?')
   return {
@@ -97,7 +97,7 @@ export function seal(key: Uint8Array, label: string, plain: Uint8Array): Buffer 
   return sealed
 }
 
-/** Undefined when the copy was changed, sealed under none of these keys, or for something else. */
+/** Undefined when the copy was changed, was sealed with another key, or has another label. */
 export function unseal(keys: readonly Uint8Array[], label: string, sealed: Uint8Array): Buffer | undefined {
   for (const key of keys) {
     const plain = unsealWith(key, label, sealed)

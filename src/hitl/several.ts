@@ -1,6 +1,6 @@
 /**
- * One verdict on several requests, each with an outcome of its own. Approvals are for one group: a reviewer who looks at
- * one of them has seen what the others are.
+ * One verdict on several requests, with an outcome for each. Approvals are for one group, so that the request that the
+ * reviewer reads is like the others.
  */
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
 import type { HitlBrief } from '../storage/store.ts'
@@ -16,7 +16,7 @@ interface ChosenRequest {
 export interface SeveralVerdicts extends Omit<Verdict, 'seen'> {
   readonly verdict: 'approve' | 'deny'
   readonly items: readonly ChosenRequest[]
-  /** Why the reviewer may not go on; asked before each verdict. */
+  /** Why the reviewer may not go on; checked before each verdict. */
   readonly problemNow: () => Refusal | undefined
 }
 

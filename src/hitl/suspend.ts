@@ -23,7 +23,7 @@ import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
 const outcomeWaitsMs = 600_000
-/** When an agent may try again after a full queue, seconds. */
+/** `Retry-After` when the queue is full, seconds. */
 const retryAfterSeconds = 30
 
 export function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
@@ -175,7 +175,7 @@ export function redactHeaders(rawHeaders: readonly string[], tokenHeader: string
     const before = fields.get(name)
     fields.set(name, before === undefined || secret ? value : `${before}, ${value}`)
   }
-  // fromEntries defines own properties, so that a field named __proto__ is a field like any other.
+  // fromEntries defines own properties, so a field named __proto__ is harmless.
   return Object.fromEntries(fields)
 }
 

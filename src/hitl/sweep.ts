@@ -1,6 +1,6 @@
 /**
- * Changes by time alone: pending requests expire, replays without a report become unknown, old decided requests and
- * expired grants are deleted, and messages that no webhook takes. Every gateway looks; what is due is done by one of them.
+ * Changes by time alone: pending requests expire, replays without a report become unknown, old decided requests and expired
+ * grants are deleted, and messages that no webhook takes. Every gateway checks; the store lets one of them do each change.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Dropped } from '../storage/deliveries.ts'
@@ -10,9 +10,9 @@ import { hookName } from './notify.ts'
 
 /** Items in one transaction: small enough that verdicts wait milliseconds for it. */
 const batch = 100
-/** Time for which a message waits for its webhook, milliseconds. */
+/** Longest time that a message waits for its webhook, milliseconds. */
 const deliveryMs = 86_400_000
-/** Messages that wait for one webhook. */
+/** Maximum of messages that wait for one webhook. */
 const maxDeliveries = 10_000
 
 export async function sweep(options: HitlOptions, attempts: Pick<ReplayAttempts, 'leases'>): Promise<void> {
@@ -24,7 +24,7 @@ export async function sweep(options: HitlOptions, attempts: Pick<ReplayAttempts,
   if (due.lapse || ofGateway.over.length > 0)
     await inBatches(async () => (await store.hitl.lapse(now, ofGateway, batch)).length)
   if (due.expire) await inBatches(async () => (await store.hitl.expire(now, batch)).length)
-  // What has just expired or lapsed may be old enough to go as well.
+  // A request that has just expired or lapsed may be old enough to be deleted, too.
   if (due.prune || due.lapse || due.expire) await inBatches(() => store.hitl.prune(decided, batch))
   if (due.grants) await inBatches(() => store.grants.prune(now, batch))
   if (due.deliveries) reportDropped(options, await store.deliveries.prune(delivered, maxDeliveries))
@@ -46,7 +46,7 @@ function reportDropped({ settings, report, onFull }: HitlOptions, dropped: reado
   for (const { agentId, isOld } of dropped) if (!isOld) onFull('webhook_messages', agentId, null)
 }
 
-/** Repeats `step` until it finds less than a batch, and lets others run in between. */
+/** Repeats `step` until it finds less than a batch, and yields to the event loop in between. */
 async function inBatches(step: () => Promise<number>): Promise<void> {
   while ((await step()) >= batch) await setImmediate()
 }

@@ -1,6 +1,6 @@
 /**
- * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts come at the same time,
- * the store accepts one; the others are refused with the recorded outcome.
+ * Verdicts on held requests: a reviewer approves or denies, the agent withdraws. If several verdicts arrive at the same
+ * time, the store accepts one; the others are refused with the recorded outcome.
  */
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { EndedCall, HitlBrief } from '../storage/store.ts'
@@ -97,7 +97,7 @@ function notClaimable(item: HitlBrief): Refusal {
 export async function deny(options: HitlOptions, id: string, verdict: Verdict): Promise<HitlBrief | Refusal> {
   const item = await verdictOn(options, id, verdict)
   if (isRefusal(item)) return item
-  // A late verdict writes nothing. The store decides between two at the same time.
+  // A late verdict writes nothing. The store decides between two verdicts at the same time.
   if (item.status !== 'Pending') return decided(item)
   const problem = voterProblem(options, item, verdict.reviewer.id)
   if (problem !== undefined) return problem
@@ -117,7 +117,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
 /** Longest life of a request that reviewers extend, milliseconds. */
 const longestLife = 24 * 3_600_000
 
-/** Gives a request that waits more time. */
+/** Extends the time of a pending request. */
 export async function extend(
   options: HitlOptions,
   id: string,
@@ -136,7 +136,7 @@ export async function extend(
   const entry = verdictEntry(now, verdict, { action: 'hitl.extend', item })
   const outcome = await options.store.hitl.extend(id, { now, expiresAt }, entry)
   if (outcome === 'notFound') return refuse('not_found')
-  // Another reviewer has extended it by the same time already.
+  // Another reviewer has already extended it by the same time.
   if ('lost' in outcome) return outcome.lost.status === 'Pending' ? outcome.lost : decided(outcome.lost)
   return outcome.extended
 }
@@ -194,7 +194,7 @@ function withdrawEntry(at: number, subject: string, by: Omit<Withdrawal, 'cause'
   return { at, actor: agentId, requestId, action: 'hitl.withdraw', subject, details: { agentId, cause } }
 }
 
-/** A call that waited has ended: its request is withdrawn if nobody would get the outcome any more. */
+/** Call it when a waiting call has ended: the request is withdrawn if nobody would get the outcome. */
 export async function leave(
   { store, clock }: Pick<HitlOptions, 'store' | 'clock'>,
   id: string,

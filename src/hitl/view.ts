@@ -22,7 +22,7 @@ export interface Sight {
 
 type Shown = Omit<HitlRecord, 'summary' | 'call'>
 type Moving = Pick<HitlItem, 'agentId' | 'createdAt' | 'expiresAt' | 'approvedBy'> & {
-  /** Absent: as when it was held. */
+  /** Absent: the number has not changed since the request was held. */
   readonly approvalsNeeded?: number
   readonly decidedBy?: string | null
 }
@@ -32,7 +32,7 @@ const sealedBody = '[SEALED]'
 /** Shown instead of the body of a withdrawn request. */
 const deletedBody = '[DELETED]'
 
-/** One line of the list. */
+/** A row of the list. */
 export interface HeldRequestView extends Partial<ReviewView> {
   readonly id: string
   readonly method: string
@@ -56,9 +56,9 @@ export interface ReviewView {
   readonly policyName: string | null
   readonly policyVersion: string | null
   readonly rule: string | null
-  /** The author's words. */
+  /** The text of the policy's author. */
   readonly ruleReason: string | null
-  /** What the request would do: the title that its rule gives, and what its body asks for. */
+  /** What the request would do: the title from its rule, and the operation in its body. */
   readonly title: string | null
   readonly operation: string | null
   readonly matched: readonly unknown[]
@@ -96,7 +96,7 @@ export function mayDecide({ roles }: Person): boolean {
   return roles.some(role => deciders.has(role))
 }
 
-/** The part of a reviewer's line that does not change until the verdict; made once, when the request is suspended. */
+/** The part of a reviewer's row that is constant until the verdict; made once, when the request is suspended. */
 export function summaryView(record: Shown, decision: StoredDecision) {
   // Reviewers may extend it.
   const { expiresAt: _, ...fixed } = requestPart(record, record.reason)
@@ -131,7 +131,7 @@ export function lineText(summary: string, line: Moving, sight: Omit<Sight, 'view
 }
 
 /**
- * What reviewers are told with an event: the request as in the list when it is new, and the names of agents.
+ * The data of an event for reviewers: a new request as in the list, and the names of agents.
  *
  * @throws SyntaxError for the event of another version
  */
@@ -146,7 +146,7 @@ export function eventData({ type, at, hitlId, data }: EventNote, agentName: Sigh
   return typeof by === 'string' ? { ...data, byName: escapeDeceptive(agentName(by) ?? '') } : data
 }
 
-/** Tools that have changed have no other cause. */
+/** For changed tools the cause is made of server and tools. */
 function causeOf({ cause, server, tools }: EventNote['data']): string {
   return Array.isArray(tools) ? `${server}: ${tools.join(', ')}` : String(cause)
 }

@@ -7,7 +7,7 @@ import type { EventLog, HitlListener } from './events.ts'
 /** Events after which a waiting caller is answered. */
 const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed', 'unknown'])
 
-/** A longer timer would fire at once. */
+/** Node fires longer timers at once. */
 const longestTimer = 2 ** 31 - 1
 
 export interface Waiters {
@@ -41,7 +41,7 @@ export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
   }
   events.subscribe(onEvent, undefined, wakeAll)
 
-  /** Resolves at the event, the time limit or the abort. */
+  /** Resolves at the event, after `ms`, or at the abort. */
   const listen = (id: string, { ms, signal }: WaitLimits) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, Math.min(ms, longestTimer))
@@ -59,7 +59,7 @@ export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
 
   return {
     async wait(id, isOpen, limits) {
-      // Listen first, read then: a verdict in between is seen by one or the other.
+      // Listen first, then read: a verdict in between reaches at least one of them.
       const listening = listen(id, limits)
       try {
         if (await isOpen()) await listening.promise

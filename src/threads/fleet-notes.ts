@@ -1,15 +1,17 @@
-/** Notes that wait to be shown to other gateways, put together: the same thing of one agent is one note with a number. */
+/** Notes that wait to be sent to other gateways, grouped: equal notes of one agent are one note with a number. */
 import type { Counted } from './batch.ts'
 import type { Note, NoteBatch, SentNote } from './notes.ts'
 
-/** Notes of one kind and agent that name what the agent can make up, such as hosts. More of them are not told. */
+/**
+ * Maximum of notes of one kind and agent with names that the agent can invent, such as hosts. Further names are not sent.
+ */
 const maxOfAgent = 100
-/** The same of all agents together. */
+/** The same for all agents together. */
 const max = 10_000
 
 export class FleetNotes {
   readonly #waiting = new Map<string, Counted<Note>>()
-  /** Of each kind, and of each kind and agent: what is refused to an agent must not hide where it sends. */
+  /** Counts for each kind, and for each kind and agent: refused requests must not use up the notes for sent ones. */
   readonly #named = new Map<string, number>()
 
   add(notes: NoteBatch): void {
@@ -45,7 +47,7 @@ export class FleetNotes {
   }
 }
 
-/** Verdicts and changed tools are events, which every gateway hears. */
+/** Verdicts and changed tools are events, which every gateway gets from the feed. */
 const isShared = ([[kind]]: Counted<Note>): boolean => kind !== 'humanDenied' && kind !== 'toolChanged'
 
 function keyOf(note: Note): string {
@@ -69,10 +71,10 @@ function namedBy(note: Note): string | undefined {
   return note[0] === 'sent' && note[3] !== otherHosts ? note[1] : undefined
 }
 
-/** Stands for hosts that are not told: no host has this name. */
+/** Stands for hosts that are not sent by name: no host has this name. */
 const otherHosts = ''
 
-/** What an agent sends counts, though its hosts are too many to be named. */
+/** Requests count even when the agent has too many hosts to send their names. */
 const toOthers = ([kind, agentId, at, , bytes]: SentNote): SentNote => [kind, agentId, at, otherHosts, bytes]
 
 function together([before, times]: Counted<Note>, [note, more]: Counted<Note>): Counted<Note> {
@@ -82,7 +84,10 @@ function together([before, times]: Counted<Note>, [note, more]: Counted<Note>): 
   return [[kind, policy, rule, before[3] * times + count * more], 1]
 }
 
-/** Bodies of different lengths to one host: so many of the mean length. A host alone adds no body. */
+/**
+ * Bodies of different lengths to one host become the same number of bodies of the mean length. A host without bodies adds
+ * none.
+ */
 function sentTogether([before, times]: Counted<SentNote>, [note, more]: Counted<SentNote>): Counted<Note> {
   const [kind, agentId, at, host, bytes] = note
   if (bytes === 0) return [[kind, agentId, at, host, before[4]], times]

@@ -5,7 +5,7 @@ import type { NoteBatch, NoteLink } from './notes.ts'
 /** Time between two looks at the board, milliseconds. */
 const everyMs = 2_000
 
-/** Carries notes to the other gateways on the same database. What cannot be told when it is due is lost. */
+/** Carries notes to the other gateways on the same database. Notes that cannot be sent when they are due are lost. */
 export function linkFleet(board: Board): NoteLink {
   const waiting = new FleetNotes()
   let take: (notes: NoteBatch) => void = () => {}
@@ -13,14 +13,14 @@ export function linkFleet(board: Board): NoteLink {
 
   async function exchange(): Promise<void> {
     const notes = waiting.take()
-    // Gateways of this fleet alone post to the board, and notes alone.
+    // Only gateways of this fleet post to the board, and only notes.
     for (const text of await board.exchange(notes && JSON.stringify(notes))) take(JSON.parse(text) as NoteBatch)
   }
 
   function look(): void {
     if (isBusy) return
     isBusy = true
-    // The feed tells that the database is away.
+    // The feed reports that the database is away.
     exchange()
       .catch(() => {})
       .finally(() => {
@@ -28,7 +28,7 @@ export function linkFleet(board: Board): NoteLink {
       })
   }
 
-  // The first look tells what was posted before.
+  // The first read has the posts of the time before.
   look()
   const timer = setInterval(look, everyMs).unref()
   return {

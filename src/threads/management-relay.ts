@@ -1,4 +1,4 @@
-/** Calls of the gateway itself that came to a thread: the main thread answers them. */
+/** Calls of the gateway's own API that arrive at another thread: the main thread answers them. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { MessageChannel } from 'node:worker_threads'
@@ -13,7 +13,7 @@ import type { ControlCalls } from './protocol.ts'
 
 type ReportError = (what: string, error: unknown) => void
 
-/** Fields of an answer that are for the connection between the threads. */
+/** Fields of an answer that concern the connection between the threads. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
 /** Passes calls on over connections of their own. The addresses of the client's connection go with each. */
@@ -51,7 +51,7 @@ export function createManagementRelay(
     passed.flushHeaders()
     if (!incoming.expectsContinue) send()
     else {
-      // Whether the client is asked for the body is for the main thread to say.
+      // The main thread decides whether the client is asked for the body.
       passed.once('continue', () => {
         if (isAnswered(res)) return
         res.writeContinue()
@@ -70,7 +70,7 @@ function headersOf({ req, fields, expectsContinue }: Incoming): string[] {
   return headers
 }
 
-/** A call whose body does not come is answered here as well. */
+/** Refuses a call whose body does not arrive. */
 function isAnswered(res: ServerResponse): boolean {
   return res.headersSent || res.destroyed
 }

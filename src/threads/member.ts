@@ -11,7 +11,7 @@ export interface MemberParts {
   readonly thread: number
   readonly worker: Worker
   readonly link: Link<ThreadCalls>
-  /** One number that the thread looks at before a request leaves: 1, and none does. */
+  /** One number that the thread reads before it sends a request. With 1 it sends none. */
   readonly fence: Int32Array
   readonly log: Log
   /** Called once, when the thread has ended or was given up. */
@@ -23,12 +23,12 @@ export class PoolThread {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */
   listens = false
-  /** It cannot be terminated. Nothing more is sent through it, but the process cannot end by itself either. */
+  /** The thread cannot be terminated. It sends nothing more, but the process cannot exit by itself. */
   stuck = false
   readonly #parts: MemberParts
   #ending: Promise<void> | undefined
   #isOver = false
-  /** Rounds in which it did not answer. */
+  /** Rounds without an answer. */
   #silent = 0
   #isAsked = false
 
@@ -53,7 +53,7 @@ export class PoolThread {
     return 0
   }
 
-  /** Ends the thread at once. When this resolves, which is soon in any state, it sends nothing more. */
+  /** Ends the thread at once. Resolves soon in any state; then the thread sends nothing more. */
   end(): Promise<void> {
     this.#ending ??= this.#endNow()
     return this.#ending

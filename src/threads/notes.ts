@@ -1,4 +1,4 @@
-/** Records of exchanges that have ended, as threads and gateways tell them each other. */
+/** Records of ended exchanges, as threads and gateways send them to each other. */
 
 import type { ActivityKind } from '../limits/activity.ts'
 import type { ActivityDelta } from '../limits/activity-delta.ts'
@@ -19,9 +19,9 @@ export type Note =
 
 export type NoteBatch = readonly Counted<Note>[]
 
-/** Carries notes to others that count the same. */
+/** Carries notes to other threads or gateways, which count the same activity. */
 export interface NoteLink {
-  /** Notes that were made here, or came by another link. */
+  /** Sends notes that were made here, or arrived by another link. */
   send(notes: NoteBatch): void
   /** Calls `take` with the notes of the others. */
   receive(take: (notes: NoteBatch) => void): void
@@ -39,7 +39,7 @@ export const hitNote = ({ policy, rule, count }: RuleCount): Counted<Note> => [[
 
 const kinds: readonly ActivityKind[] = ['request', 'denied', 'held', 'humanDenied', 'toolChanged']
 
-/** What an agent did counts as done at the same time; bodies to one host, as so many of the mean length. */
+/** The actions of a delta get the same time, and bodies to one host the mean length. */
 export function notesOf(delta: ActivityDelta): NoteBatch {
   const { agentId, at } = delta
   const notes: Counted<Note>[] = kinds.map(kind => [[kind, agentId, at], delta[kind]])
@@ -55,7 +55,7 @@ export function notesOf(delta: ActivityDelta): NoteBatch {
   return notes.filter(([, times]) => times > 0)
 }
 
-/** Counts a note that was made elsewhere. A gateway of a later version may tell of what is not known here. */
+/** Counts a note of another thread or gateway. Notes of a later version may have an unknown kind. */
 export function count({ activity, hits, shadows, incidents }: RecentActivity, [note, times]: Counted<Note>): void {
   if (note[0] === 'sent') activity.add(note[1], { host: note[3], bytes: note[4] }, note[2], times)
   else if (note[0] === 'incident') incidents.note(note[1])

@@ -8,7 +8,7 @@ import { PoolThread } from './member.ts'
 import { type ControlCalls, errorOf, type ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
-/** The policies in force, as far as other threads need them. */
+/** The parts of the policies in force that other threads need. */
 type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
 
 export interface PoolOptions {
@@ -25,14 +25,14 @@ export interface PoolOptions {
   readonly methods: Methods<ControlCalls>
   readonly log: Log
   readonly clock: Clock
-  /** Tidies up behind a thread that has died. */
+  /** Releases the shared memory of a thread that has died. */
   readonly forget: (thread: number) => void
 }
 
 /** TCP ports of the gateway. */
 export interface OpenPorts {
   readonly all: readonly number[]
-  /** Those that every thread listens on. */
+  /** Ports on which every thread listens. */
   readonly shared: readonly number[]
 }
 
@@ -54,7 +54,7 @@ export interface ThreadPool {
   /** Requests that were cut off. */
   drain(limitMs: number): Promise<number>
   close(): Promise<void>
-  /** Ends a thread at once, as a crash would. Another takes its place. */
+  /** Ends a thread at once, as a crash would. Another thread replaces it. */
   kill(thread: number): Promise<void>
   /** Threads that died, or hung and were ended, and were replaced. */
   readonly replaced: number
@@ -67,11 +67,11 @@ const askMs = 1_000
 /** Unanswered checks after which a thread is ended; a thread that starts has code to load. */
 const maxSilent = 5
 const maxSilentAtStart = 60
-/** A thread that has not applied a change in this time is ended: what was revoked must not go on there. */
+/** A thread that has not applied a change in this time is ended: revoked rights must end there, too. */
 const deafMs = 5_000
 /**
- * How long a thread may take beyond the limit to stop, milliseconds. One that is ended leaves no record of what it cut off, and
- * a busy machine keeps a sound one from a processor for a second or more.
+ * How long a thread may take beyond the limit to stop, milliseconds. A thread that is ended leaves no record of the requests
+ * it cut off, and a busy machine may delay a healthy thread by a second or more.
  */
 const drainGraceMs = 5_000
 /** Pause before a thread that died at once is started again, milliseconds. */
@@ -86,7 +86,7 @@ class RunningPool implements ThreadPool {
   readonly #members = new Map<number, PoolThread>()
   #ports: OpenPorts = { all: [], shared: [] }
   #peers: readonly string[] = []
-  /** Policies that the threads have, or will have once they have done what they were told. */
+  /** Policies that the threads have, or will have once they have applied the calls that were sent. */
   #sentPolicies: PolicyList = []
   #closing = false
   readonly #watch: NodeJS.Timeout
@@ -182,7 +182,8 @@ class RunningPool implements ThreadPool {
     await link.call('setListeners', [this.#ports.all])
     await link.call('setPeers', [this.#peers])
     member.listens = true
-    // Changes told before, without a wait for the answer, are applied before this one, and so before a connection is taken.
+    // Changes that were sent before, without waiting for the answer, are applied before this one, and so before a connection
+    // is accepted.
     await link.call('changePolicies', [changeBetween([], this.#sentPolicies)])
     if (!this.#closing) await link.call('listen', [this.#ports.shared])
   }
@@ -210,7 +211,7 @@ class RunningPool implements ThreadPool {
     }
   }
 
-  /** Resolves when each thread has done it, or is gone. */
+  /** Resolves when each thread has answered or is gone. */
   async #callAll(ask: (member: PoolThread) => Promise<unknown>): Promise<void> {
     await Promise.all([...this.#members.values()].map(member => this.#ask(member, ask)))
   }

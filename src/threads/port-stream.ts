@@ -1,10 +1,10 @@
 import { Duplex } from 'node:stream'
 import type { MessagePort } from 'node:worker_threads'
 
-/** `more`: the last bytes were taken, the next may come. `end`: there are no more. */
+/** `more`: the last bytes were read, the next may be sent. `end`: no more bytes follow. */
 type PortMessage = Uint8Array<ArrayBuffer> | 'more' | 'end'
 
-/** Addresses of the connection of a client: its own, and the one that it has reached. */
+/** Addresses of the connection of a client: remote and local. */
 export interface SocketEnds {
   readonly remoteAddress?: string | undefined
   readonly localAddress?: string | undefined

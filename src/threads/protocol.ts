@@ -26,18 +26,18 @@ export interface ThreadData {
   /** From 1; the main thread is 0. */
   readonly thread: number
   readonly memory: SharedMemory
-  /** Takes what threads note of exchanges. */
+  /** Name of the channel for notes about exchanges. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
-  /** What the keys of tokens are derived with. */
+  /** Epoch from which the keys of tokens are derived. */
   readonly tokenEpoch: string | undefined
-  /** One number, 1 when the main thread has given this one up: then nothing more may be sent. */
+  /** One number: 1 when the main thread has given this thread up. Then nothing more may be sent. */
   readonly fence: Int32Array
-  /** That of a store which several processes can open; absent for others. */
+  /** Fence of a store that several processes can open; absent for other stores. */
   readonly storeFence: Pick<Fence, 'memory' | 'limitMs'> | undefined
-  /** A clock of the main thread's own; the system's when absent. */
+  /** Memory of the main thread's clock; the system's clock when absent. */
   readonly clock: SharedArrayBuffer | undefined
-  /** What sessions of clients in tunnels are resumed with. */
+  /** Keys with which TLS sessions in tunnels are resumed. */
   readonly ticketKeys: Uint8Array
   /** Names are looked up by the main thread. */
   readonly asksForLookup: boolean
@@ -45,11 +45,11 @@ export interface ThreadData {
 
 /** Calls of the main thread to a thread. Each resolves when its change holds there. */
 export interface ThreadCalls {
-  /** Resolves while the thread responds. */
+  /** Resolves if the thread responds. */
   ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>
-  /** All tokens of before are void. */
+  /** Makes all earlier tokens void. */
   changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string | undefined): Promise<void>
@@ -57,7 +57,7 @@ export interface ThreadCalls {
   listen(ports: readonly number[]): Promise<void>
   /** Ports of the gateway itself: requests must not be forwarded to them. */
   setListeners(ports: readonly number[]): Promise<void>
-  /** Where other gateways of the fleet listen: requests must not be forwarded there either. */
+  /** Addresses of the other gateways of the fleet: requests must not be forwarded there either. */
   setPeers(urls: readonly string[]): Promise<void>
   /** Reads credentials of upstreams again; false when that failed and the old ones stay. */
   reload(): Promise<boolean>
@@ -68,7 +68,7 @@ export interface ThreadCalls {
 export type LogLine = readonly [level: LogLevel, fields: LogFields | string, message: string]
 export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId: string | null]
 
-/** What the main thread does for the others, by the names of its own methods. */
+/** Calls that the main thread answers for the other threads, by the names of its methods. */
 export const queueCalls = ['suspend', 'checkKey', 'waitAsCall', 'cancelCall', 'answer'] as const
 export const grantCalls = ['use', 'releaseKey'] as const
 type QueueCalls = Pick<Queue, (typeof queueCalls)[number]>
@@ -77,7 +77,7 @@ type GrantCalls = Pick<Grants, (typeof grantCalls)[number]>
 /** Calls of a thread to the main thread. */
 export interface ControlCalls extends QueueCalls, GrantCalls {
   noteTools: ToolNotes['note']
-  /** A connection for calls of the gateway itself, with the ends of that of the client. */
+  /** Opens a connection for calls of the gateway's own API, with the addresses of the client's connection. */
   connect(port: MessagePort, ends: SocketEnds): Promise<void>
   lookup: Lookup
   log(lines: readonly LogLine[]): Promise<void>
@@ -88,7 +88,7 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }
 
-/** A failure of the store in the other thread is one here. */
+/** A StoreError of the other thread is a StoreError here. */
 export function errorOf(failure: Failure | undefined): Error {
   return failure?.name === 'StoreError' ? new StoreError(failure.message) : threadError(failure)
 }

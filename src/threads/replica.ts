@@ -1,4 +1,4 @@
-/** Copies of agents and policies in a thread, changed with those of the main thread. */
+/** Copies of agents and policies in a thread; they follow the main thread's. */
 import { trustScore } from '../agents/agent.ts'
 import type { Registry } from '../agents/registry.ts'
 import { createSnapshot } from '../agents/snapshot.ts'
@@ -17,7 +17,7 @@ export interface AgentReplica
   set(id: string, agent: AgentRecord | undefined): void
 }
 
-/** @param onTrust passes on what an active agent did: the main thread judges its trust */
+/** @param onTrust passes on events that change the trust of an active agent: the main thread judges its trust */
 export function createAgentReplica(
   agents: readonly AgentRecord[],
   clock: Clock,
@@ -37,14 +37,14 @@ export function createAgentReplica(
   }
 }
 
-/** Policies that came or were changed, and names of those that went. */
+/** Policies that were added or changed, and names of those that were removed. */
 export interface PolicyChange {
   readonly put: readonly PolicyDocument[]
   readonly removed: readonly string[]
 }
 
 export interface PolicyReplica extends CompiledBook {
-  /** In force when it resolves. Changes are made in the order they came. */
+  /** Resolves when the change is in force. Changes are applied in the order of the calls. */
   apply(change: PolicyChange): Promise<void>
 }
 

@@ -14,20 +14,20 @@ interface SharingParts {
   readonly board: Board | undefined
 }
 
-/** Longest wait of a note that no other thread waits for, milliseconds: other gateways hear of it every two seconds. */
+/** Longest wait of a note when there is no other thread, milliseconds: other gateways get notes every two seconds. */
 const fleetMs = 250
 
 /**
- * Activity that others know, too: a note is there at once in its own thread, milliseconds later in the other threads, and
- * seconds later in other gateways.
+ * Activity that is shared: a note counts at once in its own thread, milliseconds later in the other threads, and seconds
+ * later in other gateways.
  *
- * @param everyMs longest wait of a note, when it is not that of threads
+ * @param everyMs longest wait of a note; the one of threads when absent
  */
 export function shareActivity(links: readonly NoteLink[], everyMs?: number): RecentActivity {
   let isClosed = false
   const batch = createBatch<ActivityDelta | Incident>(items => {
     const notes = items.flatMap(item => (item instanceof ActivityDelta ? notesOfDelta(item) : [incidentNote(item)]))
-    // Rules are counted for requests alone, and go with the notes of those.
+    // Rules are counted only for requests, and are sent with the notes of requests.
     const all = [...notes, ...recent.hits.unsent().map(hitNote), ...recent.shadows.unsent().map(shadowNote)]
     // The store is closed last: its events are noted until then.
     if (!isClosed) for (const link of links) link.send(all)
@@ -81,7 +81,7 @@ export function linkThreads(name: string): NoteLink {
   return {
     send: notes => channel.postMessage(notes),
     receive(take) {
-      // Threads of this gateway alone post to the channel, and notes alone.
+      // Only threads of this gateway post to the channel, and only notes.
       channel.onmessage = event => take((event as { readonly data: NoteBatch }).data)
     },
     close: () => channel.close(),

@@ -169,7 +169,7 @@ t.test('what is given up is unknown on record, whatever its attempt comes to', a
   await approval
   await desk.queue.idle()
   t.match(await desk.queue.get(id, reviewer), { status: 'Approved', replay: 'unknown' })
-  t.match(await desk.store.audit.list({ page: 1, pageSize: 1 }), { items: [{ action: 'hitl.lapse', subject: id }] })
+  t.match(await desk.store.audit.list({ page: 1, pageSize: 1 }), { items: [{ action: 'hitl.replay', subject: id }] })
   t.match(desk.events.at(-1), { type: 'unknown', hitlId: id })
   t.equal(await desk.queue.giveUp(), 0)
 })

@@ -34,7 +34,7 @@ for (const threads of [1, 2])
     const status = await second.call('GET', `/hitl/status/${id}`, second.admin)
     t.match(status.json, { status: 'Approved', request: { replay: 'unknown' } })
     const { items } = (await second.call('GET', `/audit?subject=${id}`, second.admin)).json
-    t.match(items[0], { action: 'hitl.lapse', actor: 'gateway' })
+    t.match(items[0], { action: 'hitl.replay', actor: 'gateway' })
     t.equal(origin.seen.length, 1)
     answers = true
     t.equal((await second.call('POST', `/hitl/${id}/approve`, second.admin, { resend: true })).text, 'done')
