@@ -1,5 +1,5 @@
 import { hostAndPort } from './formats.ts'
-import { boolean, list } from './setting.ts'
+import { boolean, list, number, objects, optional, optionalNumber, text } from './setting.ts'
 
 /** Settings under `Metering`: what calls of models use. */
 export const metering = {
@@ -11,4 +11,29 @@ export const metering = {
     'Model servers beside the known providers, such as vllm.internal:8000: a name or pattern, with :port unless it is the usual one.',
     hostAndPort,
   ),
+  CostFromAnswer: list(
+    'Providers of which the cost is taken that their answers tell in USD, written as in Hosts.',
+    hostAndPort,
+    ['openrouter.ai'],
+  ),
+  ExchangeRate: number(1, 'Built-in prices and costs that answers tell are in USD: they are multiplied by this.', {
+    min: 0.000_001,
+    max: 1_000_000,
+  }),
 } as const
+
+const range = { min: 0, max: 1_000_000 }
+
+/** Prices of one's own, each for a million tokens. */
+export const prices = objects(
+  {
+    Host: optional('Host of the model, written as in Metering:Hosts; absent: any.', hostAndPort),
+    Model: text('*', 'Its name, in which * stands for any text.'),
+    Input: number(0, 'For tokens that the model reads.', range),
+    Output: number(0, 'For tokens that it writes.', range),
+    CacheRead: optionalNumber('For tokens that it reads from a cache; absent: as Input.', range),
+    CacheWrite: optionalNumber('For tokens that it writes to a cache; absent: as Input.', range),
+    PerCall: number(0, 'For each call, beside its tokens.', range),
+  },
+  'Prices of models for a million tokens, before the built-in ones; the first that fits counts. See docs/metrics.md.',
+)

@@ -23,7 +23,7 @@ import {
 } from './formats.ts'
 import { forwardProxy } from './forward-proxy.ts'
 import { limits } from './limits.ts'
-import { metering } from './metering.ts'
+import { metering, prices } from './metering.ts'
 import { proxy } from './proxy.ts'
 import { server } from './server.ts'
 import {
@@ -187,6 +187,7 @@ export const schema = {
     'Credentials that the gateway adds to requests, so that agents hold none: see docs/egress.md.',
   ),
   Metering: metering,
+  Prices: prices,
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
     AllowHosts: list('Host patterns that may be called; empty allows all. example.com or *.example.com.', hostPattern),

@@ -67,6 +67,14 @@ export const number = (value: number, meaning: string, range: NumberRange = {}):
   ...range,
 })
 
+/** Absent unless configured. */
+export const optionalNumber = (meaning: string, range: NumberRange = {}): Setting<number | undefined> => ({
+  kind: 'number',
+  default: undefined,
+  meaning,
+  ...range,
+})
+
 export const boolean = (value: boolean, meaning: string): Setting<boolean> => ({
   kind: 'boolean',
   default: value,

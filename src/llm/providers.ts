@@ -1,45 +1,74 @@
 /** Hosts of model providers: only there an answer says what a call used. An agent could say anything from a host of its own. */
-import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
+import { type HostPattern, matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import { hasUsualPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import { Memo } from '../base/memo.ts'
 import type { Origin } from '../base/origin.ts'
+import { keysOf } from '../base/records.ts'
 
-const knownHosts = [
-  ...['.api.openai.com', '*.openai.azure.com', '*.services.ai.azure.com', '*.cognitiveservices.azure.com'],
-  ...['api.anthropic.com', 'generativelanguage.googleapis.com', 'aiplatform.googleapis.com'],
-  ...['api.cohere.com', 'api.cohere.ai', 'ollama.com', 'openrouter.ai'],
-  ...['api.mistral.ai', 'codestral.mistral.ai', 'api.groq.com', 'api.together.xyz', 'api.together.ai'],
-  ...['api.fireworks.ai', 'api.deepseek.com', '.api.x.ai', 'api.perplexity.ai', 'api.cerebras.ai'],
-  ...['api.sambanova.ai', 'integrate.api.nvidia.com', 'router.huggingface.co', 'api.moonshot.ai', 'api.z.ai'],
-  ...['dashscope.aliyuncs.com', 'dashscope-intl.aliyuncs.com', 'api.voyageai.com', 'api.jina.ai'],
-]
+/** By the names that prices.json has. */
+const hosts = {
+  openai: ['.api.openai.com'],
+  azure: ['*.openai.azure.com', '*.services.ai.azure.com', '*.cognitiveservices.azure.com'],
+  anthropic: ['api.anthropic.com'],
+  google: ['generativelanguage.googleapis.com', 'aiplatform.googleapis.com'],
+  aws: [],
+  cohere: ['api.cohere.com', 'api.cohere.ai'],
+  ollama: ['ollama.com'],
+  openrouter: ['openrouter.ai'],
+  mistral: ['api.mistral.ai', 'codestral.mistral.ai'],
+  groq: ['api.groq.com'],
+  together: ['api.together.xyz', 'api.together.ai'],
+  fireworks: ['api.fireworks.ai'],
+  deepseek: ['api.deepseek.com'],
+  'x-ai': ['.api.x.ai'],
+  perplexity: ['api.perplexity.ai'],
+  cerebras: ['api.cerebras.ai'],
+  moonshotai: ['api.moonshot.ai'],
+  zai: ['api.z.ai'],
+  voyageai: ['api.voyageai.com'],
+  other: [
+    ...['api.sambanova.ai', 'integrate.api.nvidia.com', 'router.huggingface.co', 'api.jina.ai'],
+    ...['dashscope.aliyuncs.com', 'dashscope-intl.aliyuncs.com'],
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+/** `other` for known providers without prices, and for hosts of the settings. */
+export type ProviderId = keyof typeof hosts
+
+export const providerIds: readonly ProviderId[] = keysOf(hosts)
 
 /** Hosts with a region in them: of Vertex AI, and of Bedrock. */
-const regionalHosts = [
-  /^[a-z0-9-]+-aiplatform\.googleapis\.com$/,
-  /^aiplatform\.[a-z0-9-]+\.rep\.googleapis\.com$/,
-  /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/,
+const regionalHosts: readonly (readonly [ProviderId, RegExp])[] = [
+  ['google', /^[a-z0-9-]+-aiplatform\.googleapis\.com$/],
+  ['google', /^aiplatform\.[a-z0-9-]+\.rep\.googleapis\.com$/],
+  ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/],
 ]
 
 /**
- * Whether an origin is a model provider.
+ * The model provider at an origin; undefined when there is none.
  *
  * @param own further hosts: `vllm.internal:8000`, `*.models.example.com`
  */
-export function createProviders(own: readonly string[]): (origin: Origin) => boolean {
-  const known = parseHostPatterns(knownHosts)
+export function createProviders(own: readonly string[]): (origin: Origin) => ProviderId | undefined {
+  const known = providerIds.map(id => [id, parseHostPatterns(hosts[id])] as const)
   const added = own.map(parseHostAndPort)
-  const found = new Memo<string, boolean>(4_096)
-  const isProvider = (origin: Origin): boolean => {
-    if (added.some(place => isAtHost(place, origin))) return true
-    if (!hasUsualPort(origin)) return false
-    return matchesAnyHost(known, origin.host) || regionalHosts.some(pattern => pattern.test(origin.host))
+  const found = new Memo<string, ProviderId | undefined>(4_096)
+  const providerAt = (origin: Origin): ProviderId | undefined => {
+    const id = hasUsualPort(origin) ? knownAt(origin.host, known) : undefined
+    return id ?? (added.some(place => isAtHost(place, origin)) ? 'other' : undefined)
   }
   return origin => {
-    const before = found.get(origin.key)
-    if (before !== undefined) return before
-    const now = isProvider(origin)
-    found.set(origin.key, now)
-    return now
+    if (found.has(origin.key)) return found.get(origin.key)
+    const id = providerAt(origin)
+    found.set(origin.key, id)
+    return id
   }
+}
+
+function knownAt(
+  host: string,
+  known: readonly (readonly [ProviderId, readonly HostPattern[]])[],
+): ProviderId | undefined {
+  const [id] = known.find(([, patterns]) => matchesAnyHost(patterns, host)) ?? []
+  return id ?? regionalHosts.find(([, pattern]) => pattern.test(host))?.[0]
 }

@@ -11,6 +11,8 @@ export interface Usage {
   readonly cacheWrite: number
   /** Written to a cache for an hour, which has a price of its own. */
   readonly cacheWriteLong: number
+  /** What the provider says that the call costs, in its own currency. */
+  readonly told?: number
 }
 
 /** One call cannot use more: such a number is no count. */
@@ -18,6 +20,9 @@ const maxTokens = 1e9
 
 const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value <= maxTokens
 const count = (value: unknown): number => (isCount(value) ? Math.ceil(value) : 0)
+/** A dearer call is none. Some say 0 and mean nothing. */
+const maxCost = 1e6
+const isCost = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < maxCost
 const inner = (value: unknown, key: string): unknown =>
   isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 
@@ -43,7 +48,9 @@ const readOpenAi: ReadUsage = json => {
   const details = inner(json, isResponse ? 'input_tokens_details' : 'prompt_tokens_details')
   const cacheRead = Math.max(count(inner(details, 'cached_tokens')), count(inner(json, 'prompt_cache_hit_tokens')))
   const cacheWrite = count(inner(details, 'cache_write_tokens'))
-  return usageOf(Math.max(0, whole - cacheRead - cacheWrite), output, { cacheRead, cacheWrite })
+  const found = usageOf(Math.max(0, whole - cacheRead - cacheWrite), output, { cacheRead, cacheWrite })
+  const told = inner(json, 'cost')
+  return isCost(told) ? { ...found, told } : found
 }
 
 /** Cached tokens are beside the input. */

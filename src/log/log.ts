@@ -64,6 +64,8 @@ export interface LogFields {
   /** Those of them that were read from a cache. */
   readonly tokensCached?: number | undefined
   readonly tokensOut?: number | undefined
+  /** In USD times Metering:ExchangeRate. */
+  readonly cost?: number | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
   readonly ending?: string | undefined
   /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */

@@ -136,6 +136,8 @@ export const llmUsage = family(
   'how',
   ['read', 'partial', 'missing'],
 )
+export const llmCost = counter('llm_cost_total', 'Cost of calls of models, in USD times Metering:ExchangeRate.')
+export const llmUnpriced = counter('llm_unpriced_total', 'Calls of models that told their tokens, and have no price.')
 export const clientConnections = gauge('client_connections', 'Open connections of clients.')
 export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
 export const webSockets = gauge('websockets', 'Open WebSockets.')
@@ -188,6 +190,8 @@ export const families: readonly Family[] = [
   responseBytes,
   llmTokens,
   llmUsage,
+  llmCost,
+  llmUnpriced,
   clientConnections,
   upstreamConnections,
   webSockets,

@@ -48,6 +48,7 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     ...readdirSync(join(root, 'docs')).map(name => `docs/${name}`),
     'gateway.yaml',
     'openapi.json',
+    'prices.json',
     'package.json',
   ]
   t.strictSame(rest.sort(), expected.sort())

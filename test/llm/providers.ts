@@ -28,14 +28,14 @@ const others = [
 
 t.test('known hosts at their usual port, and those of the settings, are providers', async t => {
   t.strictSame(
-    providers.filter(url => !isProvider(originOf(url))),
+    providers.filter(url => isProvider(originOf(url)) === undefined),
     [],
   )
 })
 
 t.test('names that look like those of providers are none', async t => {
   t.strictSame(
-    others.filter(url => isProvider(originOf(url))),
+    others.filter(url => isProvider(originOf(url)) !== undefined),
     [],
   )
 })

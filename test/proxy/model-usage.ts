@@ -25,7 +25,8 @@ const paths: Readonly<Record<ModelAnswer['format'], string>> = {
 let answer: (res: Parameters<Parameters<typeof startOrigin>[1] & object>[1]) => void
 const origin = await startOrigin(t, (_req, res) => answer(res))
 const Metering = { Usage: true, Hosts: [`127.0.0.1:${origin.port}`] }
-const gateway = await startGateway(t, { config: { Metering }, alone: 'counts of one gateway are compared' })
+const Prices = [{ Host: `127.0.0.1:${origin.port}`, Model: 'claude-*', Input: 5, Output: 25, CacheRead: 0.5 }]
+const gateway = await startGateway(t, { config: { Metering, Prices }, alone: 'counts of one gateway are compared' })
 const { token } = await gateway.agent()
 
 const sends = (type: string, bytes: Buffer, more: Readonly<Record<string, string>> = {}): void => {
@@ -102,6 +103,26 @@ t.test('tokens are counted once, each in one type', async t => {
   t.equal(grown('tokens_total{type="cache_write"}'), 2_048)
 })
 
+const claudeCost = (12 * 5 + 18_432 * 0.5 + 2_048 * 10 + 400 * 25) / 1e6
+
+t.test('a call costs what its tokens cost', async t => {
+  sends(stream.type, stream.bytes)
+  const before = await counted()
+  const [line] = await linesOf(gateway, 1, async () => (await post(paths.anthropic)).text())
+  t.equal(line?.cost, claudeCost)
+  const after = await counted()
+  t.equal((after('cost_total') - before('cost_total')).toFixed(9), claudeCost.toFixed(9))
+  t.equal(after('unpriced_total'), before('unpriced_total'))
+})
+
+t.test('a model without a price has no cost, and is counted', async t => {
+  sends(chat.type, chat.bytes)
+  const before = await counted()
+  const [line] = await linesOf(gateway, 1, async () => (await post(paths.openai)).text())
+  t.equal(line?.cost, undefined)
+  t.equal((await counted())('unpriced_total'), before('unpriced_total') + 1)
+})
+
 t.test('a call of a model asks for an answer without compression; other calls ask as the agent does', async t => {
   sends(chat.type, chat.bytes)
   const headers = { 'Accept-Encoding': 'gzip' }
@@ -170,7 +191,7 @@ t.test('a virtual host and the forward proxy have the same meter', async t => {
 
 t.test('an approved request is metered, and has a line of its own', async t => {
   sends(stream.type, stream.bytes)
-  const review = await startReview(t, { config: { Metering }, alone: 'counts of one gateway are compared' })
+  const review = await startReview(t, { config: { Metering, Prices }, alone: 'counts of one gateway are compared' })
   const headers = { 'Accept-Encoding': 'gzip', Prefer: 'wait=0' }
   const held = await review.proxy(review.bot.token, origin.url + paths.anthropic, {
     method: 'POST',
@@ -183,7 +204,7 @@ t.test('an approved request is metered, and has a line of its own', async t => {
     () => review.log.filter(({ message }) => message === 'usage of an approved request'),
     lines => lines.length > 0,
   )
-  t.match(line, { hitlId, agentId: review.bot.id, usage: 'read', tokensIn: 20_492, tokensOut: 400 })
+  t.match(line, { hitlId, agentId: review.bot.id, usage: 'read', tokensIn: 20_492, tokensOut: 400, cost: claudeCost })
   t.equal(origin.seen.at(-1)?.headers['accept-encoding'], 'identity')
   const { values } = scrape((await review.manage('GET', '/metrics')).text)
   t.equal(values.get('agent_gateway_llm_usage_total{how="read"}'), 1)

@@ -1,12 +1,14 @@
 import type { Target } from '../../base/target.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { type CalledModel, calledModel } from '../../llm/formats.ts'
-import { createProviders } from '../../llm/providers.ts'
+import { createProviders, type ProviderId } from '../../llm/providers.ts'
 import { type Usage, usageOfHead } from '../../llm/usage.ts'
 import { divisionOf, UsageReader } from '../../llm/usage-reader.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import { isCoded } from './fields.ts'
 import type { Interest, Tap } from './interest.ts'
+import type { CostOf } from './pricing.ts'
 
 /** What one call of a model used. */
 export interface CallUsage {
@@ -15,19 +17,34 @@ export interface CallUsage {
   readonly tokens: Usage | undefined
   /** That of the answer, or else of the path. */
   readonly model: string | undefined
+  /** In the currency of the prices; undefined when the model has none. */
+  readonly cost: number | undefined
+}
+
+/** A call of a model, before it is sent. */
+interface MeteredCall extends CalledModel {
+  readonly provider: ProviderId
+  readonly target: Target
+}
+
+interface MeterParts {
+  readonly clock: Clock
+  readonly costOf: CostOf
 }
 
 /** Sees one answer of a model provider, and reads what the call used. */
 export class UsageMeter implements Interest, Tap {
   readonly wantsPlainBytes = true
-  readonly #called: CalledModel
+  readonly #call: MeteredCall
+  readonly #parts: MeterParts
   #hasAnswer = false
   #ofHead: Usage | undefined
   #reader: UsageReader | undefined
   #found: CallUsage | undefined
 
-  constructor(called: CalledModel) {
-    this.#called = called
+  constructor(call: MeteredCall, parts: MeterParts) {
+    this.#call = call
+    this.#parts = parts
   }
 
   /** Undefined when its body is not read. */
@@ -36,7 +53,7 @@ export class UsageMeter implements Interest, Tap {
     // A failed call costs nothing.
     if (status < 200 || status > 299) return undefined
     this.#hasAnswer = true
-    const { format } = this.#called
+    const { format } = this.#call
     if (format === 'bedrock-invoke') this.#ofHead = usageOfHead(name => fieldValues(fields, name)[0])
     const division = isCoded(head) ? undefined : divisionOf(fieldValues(fields, 'content-type').join())
     if (division === undefined || this.#ofHead !== undefined) return undefined
@@ -60,12 +77,17 @@ export class UsageMeter implements Interest, Tap {
   }
 
   #read(isWhole: boolean): CallUsage {
-    const { model } = this.#called
-    if (this.#ofHead !== undefined) return { how: 'read', tokens: this.#ofHead, model }
     const found = this.#reader?.end(isWhole)
-    const tokens = found?.usage
+    const tokens = this.#ofHead ?? found?.usage
+    const model = found?.model ?? this.#call.model
     const how = tokens === undefined ? 'missing' : found?.isPartial === true ? 'partial' : 'read'
-    return { how, tokens, model: found?.model ?? model }
+    return { how, tokens, model, cost: tokens === undefined ? undefined : this.#costOf(tokens, model) }
+  }
+
+  #costOf(tokens: Usage, model: string | undefined): number | undefined {
+    const { provider, target } = this.#call
+    const { costOf, clock } = this.#parts
+    return costOf({ origin: target.origin, provider, model, tokens }, clock.now())
   }
 
   /** What the call used; undefined before its end, and when it got no answer. */
@@ -78,11 +100,12 @@ export class UsageMeter implements Interest, Tap {
 export type MeterOf = (call: { readonly method: string; readonly target: Target }) => UsageMeter | undefined
 
 /** @param hosts model servers beside the known providers */
-export function createMeterOf(hosts: readonly string[]): MeterOf {
-  const isProvider = createProviders(hosts)
+export function createMeterOf(hosts: readonly string[], parts: MeterParts): MeterOf {
+  const providerAt = createProviders(hosts)
   return ({ method, target }) => {
-    if (method !== 'POST' || !isProvider(target.origin)) return undefined
+    const provider = method === 'POST' ? providerAt(target.origin) : undefined
+    if (provider === undefined) return undefined
     const called = calledModel(target.path)
-    return called === undefined ? undefined : new UsageMeter(called)
+    return called === undefined ? undefined : new UsageMeter({ ...called, provider, target }, parts)
   }
 }

@@ -1,4 +1,4 @@
-import { llmTokens, llmUsage } from '../../telemetry/layout.ts'
+import { llmCost, llmTokens, llmUnpriced, llmUsage } from '../../telemetry/layout.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { CallUsage } from '../answers/usage-meter.ts'
 import type { EndListener, EndParts } from './listener.ts'
@@ -13,11 +13,13 @@ export const usageListener = ({ metrics }: EndParts): EndListener => ({
   replayed: ({ usage }) => count(usage, metrics),
 })
 
-function count({ how, tokens }: CallUsage, metrics: Metrics): void {
+function count({ how, tokens, cost }: CallUsage, metrics: Metrics): void {
   metrics.count(llmUsage, how)
   if (tokens === undefined) return
   metrics.change(llmTokens, 'input', tokens.input)
   metrics.change(llmTokens, 'output', tokens.output)
   metrics.change(llmTokens, 'cache_read', tokens.cacheRead)
   metrics.change(llmTokens, 'cache_write', tokens.cacheWrite + tokens.cacheWriteLong)
+  if (cost === undefined) metrics.add(llmUnpriced, 1)
+  else metrics.add(llmCost, cost)
 }
