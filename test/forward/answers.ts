@@ -1,4 +1,4 @@
-/** Answers reach clients of the forward proxy as the upstream wrote them, but for what is of a proxy. */
+/** Answers reach clients of the forward proxy as the upstream wrote them, but for what is of a proxy. Threat T71. */
 import t from 'tap'
 import { absolute, startForward, valuesIn } from '../fixtures/forward.ts'
 import { startOrigin } from '../fixtures/origin.ts'

@@ -1,4 +1,4 @@
-/** Clients of a forward proxy are asked for credentials with 407 (RFC 9110 section 15.5.8). Threats T40, T42. */
+/** Clients of a forward proxy are asked for credentials with 407 (RFC 9110 section 15.5.8). Threats T40, T42, T71. */
 import t from 'tap'
 import { absolute, basic, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually } from '../fixtures/gateway.ts'

@@ -1,4 +1,4 @@
-/** Tunnels that the gateway does not open: CONNECT is decided by host and port. Threats T02, T20. */
+/** Tunnels that the gateway does not open: CONNECT is decided by host and port. Threats T02, T20, T72. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'

@@ -1,4 +1,4 @@
-/** What the gateway makes of bytes in a tunnel that it reads. Threats T20, T40, T42. */
+/** What the gateway makes of bytes in a tunnel that it reads. Threats T20, T40, T42, T71, T72. */
 import t, { type Test } from 'tap'
 import { basic, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually, merge } from '../fixtures/gateway.ts'

@@ -1,4 +1,4 @@
-/** CONNECTs that are refused. Threats T20, T40. */
+/** CONNECTs that are refused. Threats T20, T40, T73. */
 import t from 'tap'
 import { basic, connectBytes, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually } from '../fixtures/gateway.ts'

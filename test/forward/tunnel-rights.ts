@@ -1,4 +1,4 @@
-/** Identity is of the tunnel, rights are of each request in it. Threats T42, T46. */
+/** Identity is of the tunnel, rights are of each request in it. Threats T42, T46, T70. */
 import t, { type Test } from 'tap'
 import { openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually, merge, type TestAgent } from '../fixtures/gateway.ts'

@@ -1,3 +1,4 @@
+/** The first message of TLS is read before a byte of an unopened tunnel is sent. Threat T72. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'

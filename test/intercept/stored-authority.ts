@@ -1,3 +1,4 @@
+/** The authority that a gateway makes for itself. Threat T75. */
 import { spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,3 +1,4 @@
+/** The authority over the API. Threat T75. */
 import { X509Certificate } from 'node:crypto'
 import { chmodSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/** Certificates as other programs verify them. Threat T75. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'

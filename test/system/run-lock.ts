@@ -1,3 +1,4 @@
+/** A program that is locked in reaches the gateway and nothing else. Threat T74. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

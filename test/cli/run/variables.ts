@@ -1,3 +1,4 @@
+/** What the program of `run` gets in its environment: never the key. Threat T74. */
 import t from 'tap'
 import { programEnvironment } from '../../../src/cli/run/variables.ts'
 
