@@ -25,7 +25,7 @@ Examples:
 
 const options = { ...configOption, ...jsonOption, at: { type: 'string' }, members: { type: 'string' } } as const
 
-interface MemberView {
+interface ShownMember {
   readonly name: string
   readonly version: string
   readonly addresses: readonly string[]
@@ -40,7 +40,7 @@ interface MemberView {
 /** The answer to GET /fleet. */
 interface FleetReport {
   readonly newest: number
-  readonly members: readonly MemberView[]
+  readonly members: readonly ShownMember[]
 }
 
 /** Changes reach all gateways in milliseconds: one that lacks some after this is behind, milliseconds. */
@@ -82,17 +82,17 @@ async function readFleet(gateway: GatewayAddress, token: string): Promise<FleetR
   throw new StartupError(`${gateway.name} answered ${status}. ${why}`)
 }
 
-function missing({ length }: readonly MemberView[], wanted: number): readonly string[] {
+function missing({ length }: readonly ShownMember[], wanted: number): readonly string[] {
   return length < wanted ? [`${wanted - length} of ${wanted} gateways are missing`] : []
 }
 
 /** @param since changes of the last 2 seconds */
-function problemsOf({ name, state, lag }: MemberView, since: number): readonly string[] {
+function problemsOf({ name, state, lag }: ShownMember, since: number): readonly string[] {
   if (state !== 'Serving') return [`${name} is not known to serve: it is ${state}`]
   return lag !== null && lag > since ? [`${name} lacks ${lag} changes`] : []
 }
 
-function table(members: readonly MemberView[]): readonly string[] {
+function table(members: readonly ShownMember[]): readonly string[] {
   const head = ['GATEWAY', 'STATE', 'LAG', 'LAST SEEN', 'VERSION', 'STARTED', 'ADDRESSES', 'DIFFERS IN']
   const rows = members.map(({ name, isThis, state, lag, lastSeenAt, version, startedAt, addresses, differs }) => [
     `${name}${isThis ? ' *' : ''}`,

@@ -15,7 +15,7 @@ import type { MetricSample } from '../telemetry/exposition.ts'
 import { digestAuthority, digestPolicies, digestSettings } from './digests.ts'
 
 /** A store that other gateways may use as well. */
-export interface SharedStore {
+export interface FleetStore {
   readonly fence: Fence
   fleet(): FleetReading
   /** Publishes a part of this gateway's report to the other gateways. */
@@ -47,7 +47,7 @@ export interface FleetParts {
 }
 
 /** @param shared undefined when no other gateway can use the store */
-export function createFleet({ config, clock, log }: FleetParts, shared: SharedStore | undefined): Fleet {
+export function createFleet({ config, clock, log }: FleetParts, shared: FleetStore | undefined): Fleet {
   const differences = new Differences()
   const ofSettings = digestSettings(config)
   const store = shared ?? createAlone(config, clock.now())
@@ -90,7 +90,7 @@ export function createFleet({ config, clock, log }: FleetParts, shared: SharedSt
 }
 
 /** A gateway with a store that no other gateway can open. */
-function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<SharedStore, 'fence'> {
+function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<FleetStore, 'fence'> {
   let report: GatewayReport = { digests: {}, addresses: [] }
   const self = { id: randomUUID(), beat: 0, applied: 0, name: nameOf({ Fleet }), version: ownVersion(), started }
   return {

@@ -46,7 +46,7 @@ interface TunnelTerms {
 }
 
 /** A connection that a CONNECT has opened, and in which the gateway reads the requests. */
-export class Tunnel extends OwnUrls implements TunnelledBy {
+export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   readonly id: string
   readonly agentId: string
   readonly token: string
@@ -104,16 +104,16 @@ export class Tunnel extends OwnUrls implements TunnelledBy {
   }
 }
 
-const tunnels = new WeakMap<Duplex, Tunnel>()
+const tunnels = new WeakMap<Duplex, ConnectTunnel>()
 
 /** From now on what comes over this connection is for the tunnel. */
-export function setTunnel(connection: Socket, tunnel: Tunnel): void {
+export function setTunnel(connection: Socket, tunnel: ConnectTunnel): void {
   tunnels.set(connection, tunnel)
   tunnel.connection = connection
 }
 
 /** @throws Error when the connection is no tunnel */
-export function tunnelOf(connection: Duplex): Tunnel {
+export function tunnelOf(connection: Duplex): ConnectTunnel {
   const tunnel = tunnels.get(connection)
   if (tunnel === undefined) throw new Error('cannot happen: a connection without a tunnel')
   return tunnel

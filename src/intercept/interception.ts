@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { asError } from '../base/as-error.ts'
 import { noteCarrier } from '../http/close-idle.ts'
-import { setTunnel, type Tunnel } from '../http/own-urls.ts'
+import { type ConnectTunnel, setTunnel } from '../http/own-urls.ts'
 import { markSamePeer } from '../http/unix-socket.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { CurrentLeafs } from './current-leafs.ts'
@@ -25,7 +25,7 @@ export interface InterceptionParts {
 }
 
 /** A tunnel, as the log names it. */
-export type NamedTunnel = Pick<Tunnel, 'id' | 'agentId' | 'origin'>
+export type NamedTunnel = Pick<ConnectTunnel, 'id' | 'agentId' | 'origin'>
 
 export interface Interception {
   readonly hosts: OpenedHosts
@@ -34,11 +34,11 @@ export interface Interception {
   /** Takes the plain sides. Called once, before the first `open`. */
   serve(adopt: (connection: Duplex) => void): void
   /** Answers a CONNECT with 200, and reads what comes. The connection is closed when that is not possible. */
-  open(socket: Socket, tunnel: Tunnel): void
+  open(socket: Socket, tunnel: ConnectTunnel): void
   /** Tells of a tunnel that was closed for what it carries. */
   failed(tunnel: NamedTunnel, reason: string): void
   /** Tells of bytes in a tunnel that are no request. */
-  notHttp(tunnel: Tunnel): void
+  notHttp(tunnel: ConnectTunnel): void
   /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. */
   drain(): void
 }
@@ -96,7 +96,7 @@ export function createInterception(parts: InterceptionParts): Interception {
 
 interface Opening {
   readonly parts: InterceptionParts
-  readonly tunnel: Tunnel
+  readonly tunnel: ConnectTunnel
   readonly socket: Socket
   /** The first request can be read now, or never. */
   endOpening(): void
@@ -157,7 +157,7 @@ function enter({ parts, tunnel, socket }: Opening, connection: TLSSocket, adopt:
 }
 
 /** Whether the client has asked for the host that its CONNECT named. It need not name it. */
-function isNamed({ host }: Tunnel, { servername }: TLSSocket & { readonly servername?: unknown }): boolean {
+function isNamed({ host }: ConnectTunnel, { servername }: TLSSocket & { readonly servername?: unknown }): boolean {
   return typeof servername !== 'string' || servername.toLowerCase() === host
 }
 

@@ -23,7 +23,7 @@ import {
 import { addressBytes, rangeBytes, rangeText } from './address-bytes.ts'
 import type { NameConstraints, Subtrees } from './name-constraints.ts'
 
-type CryptoKey = import('node:crypto').webcrypto.CryptoKey
+type SubtleKey = import('node:crypto').webcrypto.CryptoKey
 type Hash = 'SHA-256' | 'SHA-384'
 
 const oids = {
@@ -52,7 +52,7 @@ export interface Validity {
 
 /** What signs: a private key in the form that pkijs takes. */
 export interface Signer {
-  readonly key: CryptoKey
+  readonly key: SubtleKey
   readonly hash: Hash
 }
 
@@ -165,9 +165,9 @@ function nameOf(commonName: string): RelativeDistinguishedNames {
 }
 
 /** Something that pkijs or asn1js can write. */
-type Part = { toSchema(): { toBER(): ArrayBuffer } } | { toBER(): ArrayBuffer }
+type Encodable = { toSchema(): { toBER(): ArrayBuffer } } | { toBER(): ArrayBuffer }
 
-function extension(name: keyof typeof oids, value: Part, critical?: 'critical'): Extension {
+function extension(name: keyof typeof oids, value: Encodable, critical?: 'critical'): Extension {
   const extnValue = ('toSchema' in value ? value.toSchema() : value).toBER()
   return new Extension({ extnID: oids[name], critical: critical !== undefined, extnValue })
 }

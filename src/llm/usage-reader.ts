@@ -20,10 +20,10 @@ export function divisionOf(contentType: string): Division | undefined {
   return essence === 'application/json' ? 'json' : undefined
 }
 
-/** What an answer told. */
+/** Usage that was read from an answer. */
 export interface UsageFound {
   readonly usage: Usage | undefined
-  /** The answer was cut before it told all. */
+  /** The answer was cut off before the usage was complete. */
   readonly isPartial: boolean
   readonly model: string | undefined
 }

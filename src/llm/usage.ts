@@ -11,8 +11,8 @@ export interface Usage {
   readonly cacheWrite: number
   /** Written to a cache for an hour, which has a price of its own. */
   readonly cacheWriteLong: number
-  /** What the provider says that the call costs, in its own currency. */
-  readonly told?: number
+  /** Cost of the call as the provider states it, in US dollars. */
+  readonly cost?: number
 }
 
 /** One call cannot use more: such a number is no count. */
@@ -20,7 +20,7 @@ const maxTokens = 1e9
 
 const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value <= maxTokens
 const count = (value: unknown): number => (isCount(value) ? Math.ceil(value) : 0)
-/** A dearer call is none. Some say 0 and mean nothing. */
+/** Higher costs are ignored. Some providers state 0 when they do not know the cost. */
 const maxCost = 1e6
 const isCost = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < maxCost
 const inner = (value: unknown, key: string): unknown =>
@@ -34,7 +34,7 @@ const usageOf = (input: unknown, output: unknown, cached: Partial<Usage> = {}): 
   cacheWriteLong: cached.cacheWriteLong ?? 0,
 })
 
-/** The object of a format that tells what was used; undefined when it has no counts. */
+/** Reads the usage object of a format; undefined when it has no counts. */
 type ReadUsage = (json: unknown) => Usage | undefined
 
 /** Cached tokens are in the input. `prompt_cache_hit_tokens` is DeepSeek's. */
@@ -42,15 +42,15 @@ const readOpenAi: ReadUsage = json => {
   const isResponse = isCount(inner(json, 'input_tokens'))
   const input = isResponse ? inner(json, 'input_tokens') : inner(json, 'prompt_tokens')
   const output = isResponse ? inner(json, 'output_tokens') : inner(json, 'completion_tokens')
-  // Some servers of embeddings tell the sum alone.
+  // Some servers of embeddings state only the sum.
   const whole = isCount(input) ? input : isCount(output) ? undefined : inner(json, 'total_tokens')
   if (!isCount(whole)) return undefined
   const details = inner(json, isResponse ? 'input_tokens_details' : 'prompt_tokens_details')
   const cacheRead = Math.max(count(inner(details, 'cached_tokens')), count(inner(json, 'prompt_cache_hit_tokens')))
   const cacheWrite = count(inner(details, 'cache_write_tokens'))
   const found = usageOf(Math.max(0, whole - cacheRead - cacheWrite), output, { cacheRead, cacheWrite })
-  const told = inner(json, 'cost')
-  return isCost(told) ? { ...found, told } : found
+  const cost = inner(json, 'cost')
+  return isCost(cost) ? { ...found, cost } : found
 }
 
 /** Cached tokens are beside the input. */

@@ -33,7 +33,7 @@ interface ManagementRoute {
   readonly inputs: Inputs
 }
 
-interface Match {
+interface RouteMatch {
   readonly route: ManagementRoute
   readonly named: string
 }
@@ -88,7 +88,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   }
 }
 
-type Finder = (method: string, path: string) => Match | Refusal
+type Finder = (method: string, path: string) => RouteMatch | Refusal
 
 function createFinder(operations: readonly ApiOperation[], checks: ReturnType<typeof createChecks>): Finder {
   // One entry for a path with all its methods, so that a fixed path is never taken for a parameter of another.

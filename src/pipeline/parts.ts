@@ -23,6 +23,7 @@ import type { MeterOf } from './answers/usage-meter.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
+import type { Exchange } from './exchange.ts'
 import type { OpenTunnels } from './open-tunnels.ts'
 import type { ExchangeWatch } from './watch.ts'
 import type { WorkTurns } from './work-turns.ts'
@@ -90,3 +91,6 @@ export interface Parts {
   /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void
 }
+
+/** Starts a request again whose right to go on has changed. */
+export type Again = (exchange: Exchange, parts: Parts) => void

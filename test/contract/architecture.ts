@@ -28,8 +28,8 @@ const layers = [
 /** Parts that know no socket, no clock and nothing outside themselves but base, which knows nothing at all. */
 const pure = ['base', 'policy', 'limits', 'llm']
 
-/** The rooms of src/policy/, from the bottom up. A room knows those before it only. */
-const policyRooms = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint']
+/** The layers of src/policy/, from the bottom up. A folder imports from those before it only. */
+const policyLayers = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint']
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const sources = readSources()
@@ -71,21 +71,23 @@ t.test('base imports nothing from outside; policy, limits and llm import base al
   )
 })
 
-t.test('every file of the policy engine is in a room, which imports the rooms before it only', async t => {
-  const roomOf = (path: string): number => policyRooms.indexOf(path.split('/')[2] as string)
+t.test('every file of the policy engine is in a layer, which imports the layers before it only', async t => {
+  const policyLayerOf = (path: string): number => policyLayers.indexOf(path.split('/')[2] as string)
   const inPolicy = (path: string): boolean => partOf(path) === 'policy'
-  const without = sources.filter(({ path }) => inPolicy(path) && roomOf(path) < 0)
-  const wrong = imports.filter(({ from, to }) => inPolicy(from) && inPolicy(to) && roomOf(to) > roomOf(from))
+  const without = sources.filter(({ path }) => inPolicy(path) && policyLayerOf(path) < 0)
+  const wrong = imports.filter(
+    ({ from, to }) => inPolicy(from) && inPolicy(to) && policyLayerOf(to) > policyLayerOf(from),
+  )
   t.strictSame(
     [
-      ...without.map(({ path }) => `${path} is in no room`),
+      ...without.map(({ path }) => `${path} is in no layer`),
       ...wrong.map(({ from, to }) => `${from} may not import ${to}`),
     ],
     [],
   )
 })
 
-t.test('the console is a room of its own: the server imports nothing of it, and it nothing of the server', async t => {
+t.test('the console and the server import nothing of each other', async t => {
   const out = consoleSources.flatMap(({ path, files }) =>
     files.filter(to => !to.startsWith('src/console/')).map(to => `${path} may not import ${to}`),
   )
@@ -234,6 +236,57 @@ t.test('every refusal, limit and setting is used outside the table that declares
   )
 })
 
+t.test('a type name is declared once: one word has one meaning', async t => {
+  const places = Map.groupBy(
+    sources.flatMap(({ types }) => types),
+    ({ name }) => name,
+  )
+  const twice = [...places].filter(([, all]) => all.length > 1)
+  t.strictSame(
+    twice.map(([name, all]) => `${name} is declared at ${all.map(({ place }) => place).join(' and ')}`),
+    [],
+  )
+})
+
+/** Words that say nothing to a reader who searches, and the words of the field in their place. */
+const houseWords: Readonly<Record<string, string>> = {
+  ...{ shelf: 'cache, active', untold: 'delta', told: 'sent', tell: 'notify, report', hear: 'listen, receive' },
+  ...{ near: 'cache', gathered: 'buffered', standing: 'trust', room: 'capacity, layer', seen: 'received, recorded' },
+  ...{ patience: 'timeout', paced: 'rate', quiet: 'idle', most: 'max', lane: 'queue', anew: 'again' },
+}
+
+/** Names that are stored, sent or shown, and so are not changed. */
+const shownNames: ReadonlySet<string> = new Set([
+  // A field of policies, and its counterpart in the activity of an agent.
+  ...['hostSeen', '#hostSeen'],
+  // The 412 for If-Match.
+  'not_as_seen',
+  // A member of `GET /fleet`.
+  'lastSeenAt',
+  // A table, and a column of agents.
+  ...['seen_tools', 'standing'],
+  // A column of the records that the function for leases reads, in gateways of two versions.
+  'paced',
+])
+
+t.test('no name has a word that only this project uses', async t => {
+  const partsOf = (name: string) => name.replace('#', '').split(/_|(?=[A-Z])/)
+  const found = sources
+    .flatMap(({ names }) => names)
+    .filter(({ name }) => !shownNames.has(name))
+    .flatMap(({ name, place }) =>
+      partsOf(name.replace(/s$/, ''))
+        .filter(part => Object.hasOwn(houseWords, part.toLowerCase()))
+        .map(part => `${place}: ${name}; instead of "${part}": ${houseWords[part.toLowerCase()]}`),
+    )
+  t.strictSame(found, [])
+  const all = new Set(sources.flatMap(({ names }) => names.map(({ name }) => name)))
+  t.strictSame(
+    [...shownNames].filter(name => !all.has(name)),
+    [],
+  )
+})
+
 function usedOutside(path: string, pattern: RegExp): string[] {
   const others = sources.filter(source => source.path !== path)
   return others.flatMap(({ uses }) =>
@@ -241,8 +294,8 @@ function usedOutside(path: string, pattern: RegExp): string[] {
   )
 }
 
-function listed(all: readonly SourceFunction[], what: 'lines' | 'parameters' | 'nesting', most: number): string[] {
-  return all.filter(one => one[what] > most).map(one => `${one.place}: ${one.name} has ${one[what]} ${what}`)
+function listed(all: readonly SourceFunction[], what: 'lines' | 'parameters' | 'nesting', max: number): string[] {
+  return all.filter(one => one[what] > max).map(one => `${one.place}: ${one.name} has ${one[what]} ${what}`)
 }
 
 function quantile(values: readonly number[], share: number): number {

@@ -1,15 +1,15 @@
 import t from 'tap'
 import type { GatewayReport } from '../../src/fleet/peers.ts'
-import { createFleet, type SharedStore } from '../../src/gateway/fleet.ts'
+import { createFleet, type FleetStore } from '../../src/gateway/fleet.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { testConfig } from '../fixtures/gateway.ts'
 
 /** A fleet of one gateway, and what it tells the others. */
 function open(settings = {}) {
   const told: Partial<GatewayReport>[] = []
-  const shared: SharedStore = {
+  const shared: FleetStore = {
     // All that is asked of it.
-    fence: { isOpen: true } as SharedStore['fence'],
+    fence: { isOpen: true } as FleetStore['fence'],
     fleet: () => ({ peers: [], self: 'a', newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 }),
     publish: what => told.push(what),
   }

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { closeIdle } from '../../src/http/close-idle.ts'
-import { Tunnel } from '../../src/http/own-urls.ts'
+import { ConnectTunnel } from '../../src/http/own-urls.ts'
 import { createInterception } from '../../src/intercept/interception.ts'
 import { createOpenedHosts } from '../../src/intercept/opened-hosts.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -26,7 +26,7 @@ t.test('T32 a tunnel in the clear on which nothing moves is closed', async t => 
   interception.serve(connection => inner.emit('connection', connection))
   const front = createTcpServer(socket => {
     const origin = createOrigin('https', 'example.com', 80)
-    interception.open(socket, new Tunnel({ id: 'one', agentId: 'bot', token: 'token', origin }))
+    interception.open(socket, new ConnectTunnel({ id: 'one', agentId: 'bot', token: 'token', origin }))
   })
   await once(front.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => front.close())

@@ -119,9 +119,9 @@ const present = (paths: readonly string[]): readonly string[] =>
   paths.flatMap(path => (statSync(path, { throwIfNoEntry: false }) === undefined ? [] : [realpathSync(path)]))
 
 /** Id of the first process in the lock; undefined when bubblewrap did not start it. */
-async function firstProcess(told: Readable): Promise<number | undefined> {
+async function firstProcess(output: Readable): Promise<number | undefined> {
   let text = ''
-  for await (const chunk of told) {
+  for await (const chunk of output) {
     text += chunk
     const answer = parseJson(text)
     const pid = isObject(answer) ? answer['child-pid'] : undefined

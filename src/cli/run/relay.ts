@@ -4,7 +4,7 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { fieldValue, parseHead, type RequestHead, rewriteHead } from './request-head.ts'
+import { fieldValue, parseHead, type RawHead, rewriteHead } from './request-head.ts'
 
 export interface RelayParts {
   /** Begins a connection to the forward proxy of the gateway, and calls back once bytes can be sent. */
@@ -49,7 +49,7 @@ export function createRelay(parts: RelayParts): Relay {
 }
 
 /** Whether a request has the password. */
-function createCheck(password: string | undefined): (head: RequestHead) => boolean {
+function createCheck(password: string | undefined): (head: RawHead) => boolean {
   if (password === undefined) return () => true
   const digest = (text: string) => hash('sha256', text, 'buffer')
   const wanted = digest(`Basic ${Buffer.from(`${relayUser}:${password}`).toString('base64')}`)
@@ -57,7 +57,7 @@ function createCheck(password: string | undefined): (head: RequestHead) => boole
 }
 
 /** Calls back with the head, undefined when it is too long, and what came behind it. A client that is too slow is cut off. */
-function readHead(program: Socket, done: (head: RequestHead | undefined, rest: Buffer) => void): void {
+function readHead(program: Socket, done: (head: RawHead | undefined, rest: Buffer) => void): void {
   let read: Buffer = Buffer.alloc(0)
   const late = setTimeout(() => program.destroy(), headMs)
   program.once('close', () => clearTimeout(late))

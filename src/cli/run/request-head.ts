@@ -3,14 +3,14 @@
 /** Fields that are between a program and its proxy alone. */
 const ownFields: ReadonlySet<string> = new Set(['proxy-authorization', 'proxy-connection'])
 
-export interface RequestHead {
+export interface RawHead {
   readonly requestLine: string
   /** As they were sent. One may have several lines. */
   readonly fields: readonly { readonly name: string; readonly line: string }[]
 }
 
 /** @param head without the empty line behind it */
-export function parseHead(head: string): RequestHead {
+export function parseHead(head: string): RawHead {
   const [requestLine = '', ...lines] = head.split('\r\n')
   const fields: { name: string; line: string }[] = []
   for (const line of lines) {
@@ -23,7 +23,7 @@ export function parseHead(head: string): RequestHead {
 }
 
 /** The one value of a field; undefined when there is none, or more than one. */
-export function fieldValue({ fields }: RequestHead, name: string): string | undefined {
+export function fieldValue({ fields }: RawHead, name: string): string | undefined {
   const [found, ...others] = fields.filter(field => field.name === name)
   return others.length === 0 ? found?.line.slice(found.line.indexOf(':') + 1).trim() : undefined
 }
@@ -34,7 +34,7 @@ export function fieldValue({ fields }: RequestHead, name: string): string | unde
  *
  * @param authorization value of `Proxy-Authorization`
  */
-export function rewriteHead(head: RequestHead, authorization: string): string {
+export function rewriteHead(head: RawHead, authorization: string): string {
   const isConnect = head.requestLine.startsWith('CONNECT ')
   const kept = head.fields.filter(({ name }) => !ownFields.has(name) && (isConnect || name !== 'connection'))
   const lines = [head.requestLine, ...kept.map(({ line }) => line), `Proxy-Authorization: ${authorization}`]
@@ -43,7 +43,7 @@ export function rewriteHead(head: RequestHead, authorization: string): string {
 }
 
 /** The options of the connection, such as `Upgrade`, but for those that say how long it lives. */
-const options = ({ fields }: RequestHead): readonly string[] =>
+const options = ({ fields }: RawHead): readonly string[] =>
   fields
     .filter(({ name }) => name === 'connection')
     .flatMap(({ line }) => line.slice(line.indexOf(':') + 1).split(','))

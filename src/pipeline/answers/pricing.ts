@@ -28,14 +28,14 @@ interface OwnPrice {
 /** Prices of the settings, or else what the provider says, or else built-in prices. */
 export function createCosts({ Metering, Prices }: Pick<Config, 'Metering' | 'Prices'>): CostOf {
   const own = Prices.map(ownPrice)
-  const tellers = Metering.CostFromAnswer.map(parseHostAndPort)
+  const trusted = Metering.CostFromAnswer.map(parseHostAndPort)
   const builtIn = createPrices(readPrices())
   const inCurrency = (usd: number): number => usd * Metering.ExchangeRate
   return ({ origin, provider, model, tokens }, now) => {
     const set = own.find(price => applies(price, origin, model))
     if (set !== undefined) return rounded(costOf(set.entry, tokens))
-    const { told } = tokens
-    if (told !== undefined && tellers.some(place => isAtHost(place, origin))) return rounded(inCurrency(told))
+    const { cost } = tokens
+    if (cost !== undefined && trusted.some(place => isAtHost(place, origin))) return rounded(inCurrency(cost))
     const price = model === undefined ? undefined : builtIn(provider, model, now)
     return price === undefined ? undefined : rounded(inCurrency(costOf(price, tokens)))
   }

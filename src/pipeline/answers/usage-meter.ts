@@ -12,7 +12,7 @@ import type { CostOf } from './pricing.ts'
 
 /** What one call of a model used. */
 export interface CallUsage {
-  /** `partial`: its answer was cut, and told a part. `missing`: it told nothing. */
+  /** `partial`: the answer was cut off, and has a part of the usage. `missing`: it has none. */
   readonly how: 'read' | 'partial' | 'missing'
   readonly tokens: Usage | undefined
   /** That of the answer, or else of the path. */

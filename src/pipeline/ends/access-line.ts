@@ -40,12 +40,12 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
 function usageMembers(usage: CallUsage | undefined): string {
   if (usage === undefined) return ''
   const { how, tokens, model, cost } = usage
-  const told = plain('usage', how) + text('model', model)
-  if (tokens === undefined) return told
+  const known = plain('usage', how) + text('model', model)
+  if (tokens === undefined) return known
   const { input, output, cacheRead, cacheWrite, cacheWriteLong } = tokens
   const whole = input + cacheRead + cacheWrite + cacheWriteLong
   const counts = number('tokensIn', whole) + number('tokensCached', cacheRead) + number('tokensOut', output)
-  return told + counts + (cost === undefined ? '' : number('cost', cost))
+  return known + counts + (cost === undefined ? '' : number('cost', cost))
 }
 
 /** Who called what. Queries are left out: they carry secrets too often. */

@@ -16,9 +16,9 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import { noteStreamed } from '../../upstream/read-buffers.ts'
-import type { Exchange, ExchangeSender, Sendable } from '../exchange.ts'
+import type { ExchangeSender, Sendable } from '../exchange.ts'
 import { freeKey } from '../held/grants.ts'
-import type { Parts } from '../parts.ts'
+import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
 import { closeCircuit, outcomeOfStatus } from '../steps/circuit.ts'
 import { letGo } from '../steps/hold-body.ts'
@@ -27,9 +27,6 @@ import { Downstream } from './downstream.ts'
 import { passInterim } from './interim.ts'
 import { OpaqueTunnel } from './opaque-tunnel.ts'
 import { WebSocketSender } from './web-socket.ts'
-
-/** Starts a request again whose right to go on has changed. */
-type Again = (exchange: Exchange, parts: Parts) => void
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
 export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {

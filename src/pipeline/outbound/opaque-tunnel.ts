@@ -9,14 +9,11 @@ import { openTunnels } from '../../telemetry/layout.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
 import type { Control } from '../../upstream/handler.ts'
 import { answer } from '../answer.ts'
-import type { Exchange, ExchangeSender, Sendable } from '../exchange.ts'
-import type { Parts } from '../parts.ts'
+import type { ExchangeSender, Sendable } from '../exchange.ts'
+import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { Tunnel } from './tunnel.ts'
-
-/** Starts a request again whose right to go on has changed. */
-type Again = (exchange: Exchange, parts: Parts) => void
 
 const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
 /** Longest time for the first message of TLS, milliseconds, and its longest length, bytes. */

@@ -99,13 +99,13 @@ function takeTurns(
   return decision ?? awaitTurns(call, open, { parts, begun })
 }
 
-interface TurnState {
+interface TurnTerms {
   readonly parts: OutboundParts
   /** It has had a turn. */
   readonly begun: boolean
 }
 
-async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: TurnState): Promise<Decision | undefined> {
+async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: TurnTerms): Promise<Decision | undefined> {
   for (let again = begun; ; again = true) {
     await parts.workTurns.next(call.agent.id, again)
     if (call.isOver) return undefined

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import { Tunnel } from '../../http/own-urls.ts'
+import { ConnectTunnel } from '../../http/own-urls.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Admitted, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
@@ -15,7 +15,7 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
   const { interception } = parts
   if (interception === undefined) throw new Error('cannot happen: a tunnel without a forward proxy')
   if (!interception.hosts.opens(target.origin)) return takeSlot(exchange, parts)
-  const tunnel = new Tunnel({ id: requestId, agentId: agent.id, token, origin: target.origin })
+  const tunnel = new ConnectTunnel({ id: requestId, agentId: agent.id, token, origin: target.origin })
   if (!interception.permits(tunnel.host)) return notPermitted
   const close = (): void => (tunnel.connection ?? socket).destroySoon()
   if (!parts.tunnels.open({ agentId: agent.id, keyId: keyIdOf(claims), socket, close })) {

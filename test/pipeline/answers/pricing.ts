@@ -68,6 +68,6 @@ t.test('what an answer tells counts for the hosts of CostFromAnswer', async t =>
 t.test('built-in prices and told costs are converted, those of the settings are not', async t => {
   const cost = costs({ Metering: { ExchangeRate: 0.5 }, Prices: [{ Model: 'own', Input: 1 }] })
   t.equal(cost({ ...openai, model: 'gpt-4o-2024-08-06', tokens }, now), 1.75)
-  t.equal(cost({ ...router, model: 'x', tokens: { ...tokens, told: 3 } }, now), 1.5)
+  t.equal(cost({ ...router, model: 'x', tokens: { ...tokens, cost: 3 } }, now), 1.5)
   t.equal(cost({ ...vllm, model: 'own', tokens }, now), 1)
 })
