@@ -67,7 +67,8 @@ export async function run(shell: Shell): Promise<number> {
   try {
     return await inFolder(async folder => {
       const trust = authority === undefined ? undefined : await writeTrust(folder, authority, shell.env)
-      const asked: Run = { shell, signals, command: [file, ...args], proxy, key, trust }
+      const secrets = configuration.config.Upstreams.flatMap(({ ValueFromEnv }) => ValueFromEnv ?? [])
+      const asked: Run = { shell, signals, command: [file, ...args], proxy, key, trust, secrets }
       const isLocked = values.lock === true
       shell.complain(describe(asked, { agent: values.agent, isLocked }))
       return isLocked ? runLocked(asked, folder, hiddenOf(configuration)) : runUnlocked(asked)
@@ -85,15 +86,17 @@ interface Run {
   readonly key: RunKey
   /** Undefined when the gateway opens no TLS. */
   readonly trust: TrustFiles | undefined
+  /** Variables with the credentials that the gateway attaches. */
+  readonly secrets: readonly string[]
 }
 
 /** The program uses a port that others on this machine could use too, but for its password. */
 async function runUnlocked(asked: Run): Promise<number> {
-  const { shell, signals, command, trust } = asked
+  const { shell, signals, command, trust, secrets } = asked
   const password = randomBytes(18).toString('base64url')
   const server = await startRelay(relayOf(asked, password))
   try {
-    const env = programEnvironment(shell.env, { port: server.port, password, trust })
+    const env = programEnvironment(shell.env, { port: server.port, password, trust, secrets })
     return await runProgram(shell, signals, { command, env })
   } finally {
     server.close()
@@ -101,8 +104,8 @@ async function runUnlocked(asked: Run): Promise<number> {
 }
 
 async function runLocked(asked: Run, folder: string, hidden: Hidden): Promise<number> {
-  const { shell, signals, command, trust } = asked
-  const env = programEnvironment(shell.env, { port: lockedPort, password: undefined, trust })
+  const { shell, signals, command, trust, secrets } = asked
+  const env = programEnvironment(shell.env, { port: lockedPort, password: undefined, trust, secrets })
   const system = systemBundle()
   const bundle = trust === undefined || system === undefined ? undefined : { own: trust.bundle, system }
   const parts = { relay: relayOf(asked, undefined), folder, cwd: process.cwd(), bundle, hidden }

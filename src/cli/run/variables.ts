@@ -11,6 +11,8 @@ export interface ProgramPlace {
   readonly password: string | undefined
   /** Undefined when the gateway opens no TLS. */
   readonly trust: TrustFiles | undefined
+  /** Names of further variables with secrets that are for the gateway alone. */
+  readonly secrets?: readonly string[]
 }
 
 /** What programs reach without a proxy: themselves. */
@@ -38,7 +40,8 @@ const bundleNames = [
 /** The environment of the program: it calls through the relay, trusts the gateway, and has no secret of it. */
 export function programEnvironment(env: Environment, place: ProgramPlace): Record<string, string> {
   const kept: Record<string, string> = {}
-  for (const [name, value] of Object.entries(env)) if (value !== undefined && !isSecret(name)) kept[name] = value
+  const hides = (name: string): boolean => isSecret(name) || place.secrets?.includes(name) === true
+  for (const [name, value] of Object.entries(env)) if (value !== undefined && !hides(name)) kept[name] = value
   return {
     ...kept,
     ...proxyVariables(place),
@@ -48,13 +51,14 @@ export function programEnvironment(env: Environment, place: ProgramPlace): Recor
 }
 
 /** Variables with which the caller gives secrets to the gateway and its commands. */
-const secretNames: ReadonlySet<string> = new Set([
-  'AGENT_GATEWAY_KEY',
-  'AGENT_GATEWAY_TOKEN',
-  ...[...settingsOf(schema)].flatMap(([path, { secret }]) => (secret === true ? [path.join('__').toUpperCase()] : [])),
-])
+const secretNames: ReadonlySet<string> = new Set(
+  [...settingsOf(schema)].flatMap(([path, { secret }]) => (secret === true ? [path.join('__').toUpperCase()] : [])),
+)
+/** Keys, tokens and connection strings for the commands; none of them is for other programs. */
+const commandPrefix = 'AGENT_GATEWAY_'
 
-const isSecret = (name: string): boolean => secretNames.has(name.toUpperCase())
+const isSecret = (name: string): boolean =>
+  name.toUpperCase().startsWith(commandPrefix) || secretNames.has(name.toUpperCase())
 
 function proxyVariables({ port, password }: ProgramPlace): Record<string, string> {
   const url = `http://${password === undefined ? '' : `${relayUser}:${password}@`}127.0.0.1:${port}`

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { eventually, type TestGateway } from '../../fixtures/gateway.ts'
 import { secureName, startOrigin, startSecureOrigin } from '../../fixtures/origin.ts'
@@ -168,4 +170,16 @@ t.test('what is missing is named', async t => {
     code: 1,
     err: /No gateway answers at/,
   })
+})
+
+t.test('the program does not get the credential of an upstream that the gateway attaches', async t => {
+  const { runs } = await startRun(t)
+  const { cwd } = runs
+  writeFileSync(
+    join(cwd, 'gateway.yaml'),
+    JSON.stringify({ Upstreams: [{ Host: 'api.example', ValueFromEnv: 'UPSTREAM_TOKEN' }] }),
+  )
+  const env = { ...runs.env, UPSTREAM_TOKEN: 'of the upstream', OWN: 'own' }
+  const args = ['run', '--agent', 'tour', ...nodeProgram('console.log(process.env.UPSTREAM_TOKEN, process.env.OWN)')]
+  t.match(await runToEnd(t, args, { ...runs, env }), { code: 0, out: 'undefined own\n' })
 })

@@ -46,6 +46,8 @@ t.test('secrets of the gateway do not reach the program', async t => {
   const secrets = {
     AGENT_GATEWAY_KEY: 'agw_1',
     AGENT_GATEWAY_TOKEN: 'token',
+    AGENT_GATEWAY_STORAGE_TO: 'postgres://user:password@host/database',
+    AGENT_GATEWAY_STORAGE_OWNER: 'postgres://owner:password@host/database',
     SECURITY__BOOTSTRAP__CLIENTSECRET: 'a',
     Security__AgentAuth__TokenIssuance__Secret: 'b',
     STORAGE__POSTGRESQL__CONNECTIONSTRING: 'postgres://user:password@host/database',
@@ -53,4 +55,11 @@ t.test('secrets of the gateway do not reach the program', async t => {
   const env = programEnvironment({ ...secrets, SYSTEM__SERVER__HTTP__PORT: '1' }, place)
   for (const name of Object.keys(secrets)) t.equal(env[name], undefined, name)
   t.equal(env['SYSTEM__SERVER__HTTP__PORT'], '1')
+})
+
+t.test('credentials that the gateway attaches for its agents do not reach the program', async t => {
+  const given = { UPSTREAM_TOKEN: 'of the upstream', UPSTREAM_TOKENS: 'of the program' }
+  const env = programEnvironment(given, { ...place, secrets: ['UPSTREAM_TOKEN'] })
+  t.equal(env['UPSTREAM_TOKEN'], undefined)
+  t.equal(env['UPSTREAM_TOKENS'], 'of the program')
 })
