@@ -70,7 +70,8 @@ export function createInterception(parts: InterceptionParts): Interception {
       for (const socket of openings) socket.destroy()
     },
     open(socket, tunnel) {
-      if (isDraining) {
+      // A client that left while its token was verified does not end a second time.
+      if (isDraining || socket.readableEnded) {
         socket.destroy()
         return
       }

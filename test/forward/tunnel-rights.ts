@@ -1,6 +1,6 @@
 /** Identity is of the tunnel, rights are of each request in it. Threats T42, T46, T70. */
 import t, { type Test } from 'tap'
-import { openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
+import { connectBytes, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually, merge, type TestAgent } from '../fixtures/gateway.ts'
 import { startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
 
@@ -83,6 +83,22 @@ t.test('a request whose token has run out gets 407, and the connection closes', 
   t.match(answer, /HTTP\/1\.1 407 .*"code":"proxy_authentication_required"/s)
   t.strictSame(valuesIn(answer.slice(answer.indexOf('HTTP/1.1 407')), 'Connection'), ['close'])
   t.equal(origin.seen.length, 1)
+})
+
+t.test('T32 a client that leaves while its token is verified holds no place', async t => {
+  const config = merge(secureSetup.config ?? {}, {
+    System: { Server: { HeadersTimeoutSeconds: 120 } },
+    ForwardProxy: { MaxTunnelsPerAgent: 1 },
+  })
+  const gateway = await startForward(t, { ...secureSetup, config })
+  const { token } = await gateway.agent()
+  const connecting = { to, authorization: `Bearer ${token}` }
+  const leaving = await gateway.open(t)
+  // The gateway has not seen the token before.
+  leaving.socket.end(connectBytes(connecting))
+  t.equal(await leaving.closed(), '')
+  const next = await openTunnel(t, gateway, connecting)
+  t.match(next.text(), /^HTTP\/1\.1 200 /)
 })
 
 t.test('each request is decided by the policy of its moment', async t => {
