@@ -29,7 +29,7 @@ ${addressHelp}
 ${configHelp}
 
 Example:
-  agent-gateway ca show --pem > ca.pem; curl --proxy http://127.0.0.1:7081 --cacert ca.pem ...`,
+  agent-gateway ca show --pem > ca.pem`,
   async run(shell) {
     const { values } = readArgs(shell, {
       ...configOption,
