@@ -11,6 +11,9 @@ export const metering = {
     'Model servers beside the known providers, such as vllm.internal:8000: a name or pattern, with :port unless it is the usual one.',
     hostAndPort,
   ),
+  PricesFile: optional(
+    'JSON file with prices of models in USD, as genai-prices or LiteLLM publish it, relative to gateway.yaml: before the built-in ones. SIGHUP reloads it.',
+  ),
   CostFromAnswer: list(
     'Providers of which the cost is taken that their answers tell in USD, written as in Hosts.',
     hostAndPort,

@@ -9,7 +9,6 @@ import { resetConnection } from '../http/reset.ts'
 import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
-import { createCosts } from '../pipeline/answers/pricing.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
 import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
@@ -23,7 +22,6 @@ import { enforce } from '../pipeline/pipeline.ts'
 import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
-import type { Clock } from '../runtime/clock.ts'
 import { type Bounds, createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -106,12 +104,6 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
   return host => matchesAnyHost(patterns, host)
 }
 
-/** Prices are read when calls are metered alone. */
-function meterOf(config: Config, clock: Clock): Parts['meterOf'] {
-  const { Usage, Hosts } = config.Metering
-  return Usage ? createMeterOf(Hosts, { clock, costOf: createCosts(config) }) : undefined
-}
-
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
@@ -145,7 +137,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
-    meterOf: meterOf(config, clock),
+    meterOf: upstreams.prices && createMeterOf(config.Metering.Hosts, { clock, costOf: upstreams.prices.costOf }),
     ends,
     report: dataPlane.report,
   }

@@ -30,6 +30,7 @@ import { createTicketKeys, openLeafs } from './interception.ts'
 import { createListening, type Listening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
+import { reloadPrices } from './prices.ts'
 import { createLoginLimit, createTokens } from './rates.ts'
 import { openRules, type Rules } from './rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
@@ -280,9 +281,10 @@ async function reload(foundation: Foundation, listening: Listening): Promise<boo
   const { rules, upstreams, followers, report } = foundation
   const policiesRead = await rules.policies.reload()
   const credentialsRead = await reloadCredentials(upstreams, report)
+  const pricesRead = await reloadPrices(upstreams.prices, report)
   const authorityRead = await reloadAuthority(foundation)
   const threadsRead = (await followers.pool?.reload()) ?? true
-  return (await listening.reload()) && credentialsRead && policiesRead && authorityRead && threadsRead
+  return (await listening.reload()) && credentialsRead && pricesRead && policiesRead && authorityRead && threadsRead
 }
 
 async function reloadAuthority({ authority, store, clock, report }: Foundation): Promise<boolean> {

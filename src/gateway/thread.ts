@@ -151,6 +151,7 @@ async function serve() {
         listening.reload(),
         known.authority?.reload(),
         upstreams.credentials?.reload(),
+        upstreams.prices?.reload(),
       ])
       return certificateRead && authorityRead
     },

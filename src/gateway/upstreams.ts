@@ -16,16 +16,19 @@ import { createResolver, type Lookup } from '../upstream/resolve.ts'
 import { createRoute, type UpstreamRoute } from '../upstream/route.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
+import { openPrices, type Prices } from './prices.ts'
 
 /** All connections from the gateway to other servers. */
 export interface Upstreams {
   readonly egress: Egress
   readonly route: UpstreamRoute
   readonly connections: Connections
-  /** Keys of upstreams that agents need not hold; undefined when none is configured. */
   /** For tunnels that are not opened. */
   readonly dialTcp: Dial
+  /** Keys of upstreams that agents need not hold; undefined when none is configured. */
   readonly credentials: Credentials | undefined
+  /** Undefined when calls of models are not metered. */
+  readonly prices: Prices | undefined
   /** Webhooks and the documents of the identity provider. */
   readonly ownRequests: OwnRequests
 }
@@ -43,6 +46,7 @@ const lookupsAtOnce = 256
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
+  const prices = await openPrices(config, baseDirectory)
   const egress = createEgress({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
@@ -68,7 +72,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
   const ownRequests = createOwnRequests({ route, connections, trusted })
   const dialTcp = createTcpDial({ connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000 })
-  return { egress, route, connections, dialTcp, credentials, ownRequests }
+  return { egress, route, connections, dialTcp, credentials, prices, ownRequests }
 }
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-port.ts'
 import type { Origin } from '../../base/origin.ts'
 import type { Config } from '../../config/schema.ts'
-import type { PriceData, PriceEntry } from '../../llm/price-data.ts'
-import { costOf, createPrices } from '../../llm/prices.ts'
+import type { PriceEntry } from '../../llm/price-data.ts'
+import { costOf, type PriceOf } from '../../llm/prices.ts'
 import type { ProviderId } from '../../llm/providers.ts'
 import type { Usage } from '../../llm/usage.ts'
 
@@ -25,23 +24,20 @@ interface OwnPrice {
   readonly entry: PriceEntry
 }
 
-/** Prices of the settings, or else what the provider says, or else built-in prices. */
-export function createCosts({ Metering, Prices }: Pick<Config, 'Metering' | 'Prices'>): CostOf {
+/** Prices of the settings, or else what the provider says, or else those that are published. */
+export function createCosts({ Metering, Prices }: Pick<Config, 'Metering' | 'Prices'>, published: PriceOf): CostOf {
   const own = Prices.map(ownPrice)
   const trusted = Metering.CostFromAnswer.map(parseHostAndPort)
-  const builtIn = createPrices(readPrices())
   const inCurrency = (usd: number): number => usd * Metering.ExchangeRate
   return ({ origin, provider, model, tokens }, now) => {
     const set = own.find(price => applies(price, origin, model))
     if (set !== undefined) return rounded(costOf(set.entry, tokens))
     const { cost } = tokens
     if (cost !== undefined && trusted.some(place => isAtHost(place, origin))) return rounded(inCurrency(cost))
-    const price = model === undefined ? undefined : builtIn(provider, model, now)
+    const price = model === undefined ? undefined : published(provider, model, now)
     return price === undefined ? undefined : rounded(inCurrency(costOf(price, tokens)))
   }
 }
-
-const readPrices = (): PriceData => JSON.parse(readFileSync(new URL('../../../prices.json', import.meta.url), 'utf8'))
 
 function ownPrice({ Host, Model, ...price }: Config['Prices'][number]): OwnPrice {
   const pattern = Model.split('*').map(escaped).join('.*')

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parseTarget } from '../../../src/base/target.ts'
+import { createPrices } from '../../../src/llm/prices.ts'
 import { createCosts } from '../../../src/pipeline/answers/pricing.ts'
 import { type Tree, testConfig } from '../../fixtures/gateway.ts'
 
@@ -15,7 +17,8 @@ const openai = { origin: originOf('https://api.openai.com/'), provider: 'openai'
 const vllm = { origin: originOf('http://vllm.internal:8000/'), provider: 'other' as const }
 const router = { origin: originOf('https://openrouter.ai/'), provider: 'openrouter' as const }
 
-const costs = (settings: Tree = {}) => createCosts(testConfig(settings))
+const published = createPrices(JSON.parse(readFileSync(new URL('../../../prices.json', import.meta.url), 'utf8')))
+const costs = (settings: Tree = {}) => createCosts(testConfig(settings), published)
 
 t.test('a known model has the built-in price', async t => {
   t.equal(costs()({ ...openai, model: 'gpt-4o-2024-08-06', tokens }, now), 3.5)
@@ -58,11 +61,11 @@ t.test('cached tokens have their own prices', async t => {
 })
 
 t.test('what an answer tells counts for the hosts of CostFromAnswer', async t => {
-  const told = { ...tokens, told: 0.0123 }
-  t.equal(costs()({ ...router, model: 'openai/gpt-4o', tokens: told }, now), 0.0123)
-  t.equal(costs()({ ...vllm, model: 'qwen', tokens: told }, now), undefined)
+  const answered = { ...tokens, cost: 0.0123 }
+  t.equal(costs()({ ...router, model: 'openai/gpt-4o', tokens: answered }, now), 0.0123)
+  t.equal(costs()({ ...vllm, model: 'qwen', tokens: answered }, now), undefined)
   const Metering = { CostFromAnswer: ['vllm.internal:8000'] }
-  t.equal(costs({ Metering })({ ...vllm, model: 'qwen', tokens: told }, now), 0.0123)
+  t.equal(costs({ Metering })({ ...vllm, model: 'qwen', tokens: answered }, now), 0.0123)
 })
 
 t.test('built-in prices and told costs are converted, those of the settings are not', async t => {
