@@ -231,9 +231,8 @@ function hostProblem({ Host, Upstream }: Config['Hosts'][number], index: number,
 
 function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
   if (entry.Host === undefined) return 'Host must be set'
-  if ((entry.ValueFromEnv === undefined) === (entry.ValueFromFile === undefined)) {
-    return 'one of ValueFromEnv and ValueFromFile must be set'
-  }
+  const sources = Object.entries(entry).filter(([name, value]) => name.startsWith('ValueFrom') && value !== undefined)
+  if (sources.length !== 1) return 'one of ValueFromEnv and ValueFromFile must be set'
   if (isBareScheme(entry)) return 'Prefix must end with a space, in quotes: "Bearer "'
   return entry.Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
 }

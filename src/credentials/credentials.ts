@@ -87,19 +87,43 @@ function entryOf(setting: CredentialSetting): CredentialEntry {
   return { setting, header: setting.Header.toLowerCase(), host: parseHostAndPort(setting.Host ?? '') }
 }
 
-async function readValue(
-  setting: CredentialSetting,
-  index: number,
-  { env, baseDirectory }: CredentialSources,
-): Promise<string> {
-  const { ValueFromEnv, ValueFromFile, Prefix = '' } = setting
-  const path = ValueFromFile === undefined ? undefined : resolve(baseDirectory, ValueFromFile)
-  const found = path === undefined ? env[ValueFromEnv ?? ''] : await readPrivateFile(path)
-  const from = path ?? `the environment variable ${ValueFromEnv}`
-  if (found === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
-  const value = Prefix + found.replace(/\r?\n$/, '')
+/** The settings that say where a value comes from. Each entry has one of them (config/check.ts). */
+type SourceSetting = Extract<keyof CredentialSetting, `ValueFrom${string}`>
+
+interface SourceReading {
+  /** For error messages. */
+  readonly from: string
+  /** Undefined when it does not exist. */
+  readonly text: string | undefined
+}
+
+/** How the value of each setting is read; `name` is the value of the setting. */
+const credentialSources: {
+  readonly [S in SourceSetting]: (name: string, sources: CredentialSources) => SourceReading | Promise<SourceReading>
+} = {
+  ValueFromEnv: (name, { env }) => ({ from: `the environment variable ${name}`, text: env[name] }),
+  async ValueFromFile(name, { baseDirectory }) {
+    const path = resolve(baseDirectory, name)
+    return { from: path, text: await readPrivateFile(path) }
+  },
+}
+
+async function readValue(setting: CredentialSetting, index: number, sources: CredentialSources): Promise<string> {
+  const { Prefix = '' } = setting
+  const { from, text } = await readSource(setting, sources)
+  if (text === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
+  const value = Prefix + text.replace(/\r?\n$/, '')
   if (value.length > Prefix.length && fieldValue.test(value)) return value
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
+}
+
+function readSource(setting: CredentialSetting, sources: CredentialSources): SourceReading | Promise<SourceReading> {
+  // The names of the table.
+  for (const source of Object.keys(credentialSources) as SourceSetting[]) {
+    const name = setting[source]
+    if (name !== undefined) return credentialSources[source](name, sources)
+  }
+  throw new Error('cannot happen: a credential without a source')
 }
 
 function applies({ setting, host }: CredentialEntry, { origin, agent }: CredentialRequest): boolean {

@@ -19,16 +19,30 @@ export interface EntrypointSettings {
   readonly passedSockets: readonly PassedEndpoint[]
 }
 
-const everything: ReadonlySet<Service> = new Set<Service>(['proxy', 'management'])
-const proxyAlone: ReadonlySet<Service> = new Set<Service>(['proxy'])
-const managementAlone: ReadonlySet<Service> = new Set<Service>(['management'])
-const forwardAlone: ReadonlySet<Service> = new Set<Service>(['forward'])
+interface SeparateEntrypoint {
+  /** The setting that opens it. */
+  readonly setting: string
+  isOpen(config: Config): boolean
+  endpointsOf(settings: EntrypointSettings): readonly Endpoint[]
+}
 
-/** Names of passed sockets (LISTEN_FDNAMES) that are not for calls of agents, and the setting that each needs. */
-const namedServices: ReadonlyMap<string, string> = new Map([
-  ['management', 'System:Server:Management:Enabled'],
-  ['forward', 'ForwardProxy:Enabled'],
-])
+/** Services that can have an entrypoint of their own. Passed sockets of it have the name of the service (LISTEN_FDNAMES). */
+const separateEntrypoints: { readonly [S in Exclude<Service, 'proxy'>]: SeparateEntrypoint } = {
+  forward: {
+    setting: 'ForwardProxy:Enabled',
+    isOpen: ({ ForwardProxy }) => ForwardProxy.Enabled,
+    endpointsOf: forwardEndpoints,
+  },
+  management: {
+    setting: 'System:Server:Management:Enabled',
+    isOpen: ({ System }) => System.Server.Management.Enabled,
+    endpointsOf: managementEndpoints,
+  },
+}
+
+// The names of the table.
+const separateServices = Object.keys(separateEntrypoints) as (keyof typeof separateEntrypoints)[]
+const isSeparate = (name: string | undefined): boolean => separateServices.some(service => service === name)
 
 /**
  * The entrypoints of a configuration: of agents, then of the forward proxy and of people, if they are separate.
@@ -36,25 +50,26 @@ const namedServices: ReadonlyMap<string, string> = new Map([
  * @throws StartupError when there is nothing to listen on
  */
 export function entrypointsOf(settings: EntrypointSettings): readonly [Entrypoint, ...Entrypoint[]] {
-  const { System, ForwardProxy } = settings.config
-  const { Enabled: hasManagement } = System.Server.Management
-  if (!hasManagement) refuseStray(settings, 'management')
-  if (!ForwardProxy.Enabled) refuseStray(settings, 'forward')
-  const agents = { listen: agentEndpoints(settings), serves: hasManagement ? proxyAlone : everything }
-  const others: Entrypoint[] = []
-  if (ForwardProxy.Enabled) others.push({ listen: forwardEndpoints(settings), serves: forwardAlone })
-  if (hasManagement) others.push({ listen: managementEndpoints(settings), serves: managementAlone })
-  return [agents, ...others]
+  const others = separateServices.flatMap(service => {
+    const { isOpen, endpointsOf } = separateEntrypoints[service]
+    if (isOpen(settings.config)) return [{ listen: endpointsOf(settings), serves: new Set<Service>([service]) }]
+    refuseStray(settings, service)
+    return []
+  })
+  const hasManagement = others.some(({ serves }) => serves.has('management'))
+  const agents = new Set<Service>(hasManagement ? ['proxy'] : ['proxy', 'management'])
+  return [{ listen: agentEndpoints(settings), serves: agents }, ...others]
 }
 
 /** Whether every thread serves it; otherwise only the first thread. */
-export const isOfAllThreads = ({ serves }: Entrypoint): boolean => serves !== managementAlone
+export const isOfAllThreads = ({ serves }: Entrypoint): boolean => serves.has('proxy') || !serves.has('management')
 
-function refuseStray({ passedSockets }: EntrypointSettings, service: string): void {
+function refuseStray({ passedSockets }: EntrypointSettings, service: keyof typeof separateEntrypoints): void {
   const stray = passedSockets.find(({ name }) => name === service)
   if (stray === undefined) return
+  const { setting } = separateEntrypoints[service]
   throw new StartupError(
-    `Descriptor ${stray.fd} was passed for ${service}. Set ${namedServices.get(service)} to true, or give the socket another name.`,
+    `Descriptor ${stray.fd} was passed for ${service}. Set ${setting} to true, or give the socket another name.`,
   )
 }
 
@@ -68,7 +83,7 @@ export const passedToAgents = (passed: readonly PassedEndpoint[]): readonly Pass
 
 function agentEndpoints({ config, baseDirectory, passedSockets }: EntrypointSettings): readonly Endpoint[] {
   const { Http, Unix, Threads } = config.System.Server
-  const passed = passedSockets.filter(({ name }) => name === undefined || !namedServices.has(name))
+  const passed = passedSockets.filter(({ name }) => !isSeparate(name))
   const tcp: readonly Endpoint[] =
     Http.Enabled && passed.length === 0
       ? [{ host: Http.Host, port: Http.Port, reusePort: Threads > 1, setting: 'System:Server:Http' }]

@@ -226,11 +226,20 @@ function acceptOptionsOf(
   }
 }
 
+/** How an entrypoint routes requests, by the first service there. */
+const routings: { readonly [S in Service]: (config: Config) => AcceptOptions['routeOf'] } = {
+  proxy(config) {
+    const hosts = createVirtualHosts(config.Hosts, publicNames(config))
+    return (url, host) => readRequestTarget(url, host, hosts)
+  },
+  forward: () => readForwardTarget,
+  management: () => readOwnTarget,
+}
+
 function routingOf(config: Config, serves: ReadonlySet<Service>): AcceptOptions['routeOf'] {
-  if (serves.has('forward')) return readForwardTarget
-  if (!serves.has('proxy')) return readOwnTarget
-  const hosts = createVirtualHosts(config.Hosts, publicNames(config))
-  return (url, host) => readRequestTarget(url, host, hosts)
+  const [first] = serves
+  if (first === undefined) throw new Error('cannot happen: an entrypoint without a service')
+  return routings[first](config)
 }
 
 const isShared = (endpoint: Endpoint): endpoint is TcpEndpoint => 'host' in endpoint && endpoint.reusePort === true
