@@ -36,6 +36,11 @@ export type StepResult = StepOutcome | Promise<StepOutcome>
 /** The sender of a request to its upstream. */
 export interface ExchangeSender {
   clientClosed(): void
+  /**
+   * Asked first, of a metered request. Undefined when nothing more is read of its answer; otherwise it resolves when that is
+   * over, and `clientClosed` does nothing then.
+   */
+  readOn?(): Promise<void> | undefined
   /** Ends the request at once: nothing more is sent, in either direction. */
   end(refusal: Refusal): void
 }

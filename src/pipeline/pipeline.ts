@@ -149,8 +149,14 @@ function leave(exchange: Exchange, parts: Parts): void {
   for (const release of reservations) release(exchange, parts)
 }
 
-/** Ends every other exchange. */
+/** Ends every other exchange: at once, or when the rest of its answer was metered. */
 function close(exchange: Exchange, parts: Parts): void {
+  const reading = exchange.meter === undefined ? undefined : exchange.sender?.readOn?.()
+  if (reading === undefined) finish(exchange, parts)
+  else void reading.then(() => finish(exchange, parts))
+}
+
+function finish(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   parts.watch.remove(exchange)
   // The client may have got another refusal because the rest of its request was malformed.

@@ -149,15 +149,83 @@ t.test('a call that failed used nothing', async t => {
   t.equal(after('usage_total{how="missing"}'), before('usage_total{how="missing"}'))
 })
 
-t.test('a stream that the agent leaves tells what it told until then', async t => {
-  answer = res => void res.writeHead(200, { 'Content-Type': stream.type }).write(stream.bytes.subarray(0, 3_000))
+/** Calls, and leaves when a part of the answer is there. Resolves when the gateway knows. */
+async function leave(): Promise<void> {
+  const connections = async () =>
+    scrape((await gateway.manage('GET', '/metrics')).text).values.get('agent_gateway_client_connections')
+  const before = await connections()
+  const path = `/proxy/${origin.url}${paths.anthropic}`
+  const headers = { 'Gateway-Authorization': `Bearer ${token}` }
+  const call = request({ port: gateway.port, path, method: 'POST', headers, agent: false }).end('{}')
+  const [res] = (await once(call, 'response')) as [IncomingMessage]
+  await once(res, 'data')
+  call.destroy()
+  await eventually(connections, now => now === before)
+}
+
+const beginning = stream.bytes.subarray(0, 3_000)
+
+t.test('a stream that the agent leaves just before its end tells all', async t => {
+  const { promise: left, resolve: hasLeft } = Promise.withResolvers<void>()
+  answer = res => {
+    res.writeHead(200, { 'Content-Type': stream.type }).write(beginning)
+    void left.then(() => res.end(stream.bytes.subarray(beginning.length)))
+  }
+  const [line] = await linesOf(gateway, 1, async () => {
+    await leave()
+    hasLeft()
+  })
+  t.match(line, { ending: 'aborted', usage: 'read', tokensIn: 20_492, tokensOut: 400, model: stream.model })
+  t.equal(origin.seen.at(-1)?.aborted, false)
+})
+
+t.test('a stream that goes on after the agent has left is cancelled, and tells what it told until then', async t => {
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>()
+  answer = res => {
+    res.on('close', cancel)
+    res.writeHead(200, { 'Content-Type': stream.type }).write(beginning)
+  }
+  const [line] = await linesOf(gateway, 1, leave)
+  t.match(line, { ending: 'aborted', usage: 'partial', tokensIn: 20_492, tokensCached: 18_432, model: stream.model })
+  t.ok((line?.ms ?? 0) >= 1_000, 'a second later')
+  await cancelled
+})
+
+t.test('a stream that goes on with many bytes is cancelled sooner', async t => {
+  const pings = Buffer.alloc(65_536, ': ping\n\n')
+  let sent = 0
+  answer = res => {
+    res.writeHead(200, { 'Content-Type': stream.type }).write(beginning)
+    const goOn = () => {
+      if (res.writableNeedDrain) return
+      res.write(pings)
+      sent += pings.length
+    }
+    const timer = setInterval(goOn, 1)
+    res.on('close', () => clearInterval(timer))
+  }
+  const [line] = await linesOf(gateway, 1, leave)
+  t.match(line, { ending: 'aborted', usage: 'partial' })
+  t.ok(sent > 262_144)
+})
+
+t.test('an agent that loses its rights ends the reading', async t => {
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>()
+  answer = res => {
+    res.on('close', cancel)
+    res.writeHead(200, { 'Content-Type': stream.type }).write(beginning)
+  }
+  const other = await gateway.agent()
   const [line] = await linesOf(gateway, 1, async () => {
     const left = new AbortController()
-    const answered = await post(paths.anthropic, { signal: left.signal })
+    const init = { method: 'POST', body: '{}', signal: left.signal }
+    const answered = await gateway.proxy(other.token, origin.url + paths.anthropic, init)
     await answered.body!.getReader().read()
     left.abort()
+    await gateway.manage('POST', `/agents/${other.id}/revoke`, { reason: 'test' })
+    await cancelled
   })
-  t.match(line, { ending: 'aborted', usage: 'partial', tokensIn: 20_492, tokensCached: 18_432, model: stream.model })
+  t.match(line, { agentId: other.id, usage: 'partial' })
 })
 
 t.test('a stream that the upstream breaks off tells the same', async t => {

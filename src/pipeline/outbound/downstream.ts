@@ -14,6 +14,7 @@ import { refuseFenced } from '../rights.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
 import { pairs } from './interim.ts'
+import type { LastBytes } from './last-bytes.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
@@ -29,7 +30,9 @@ export abstract class Downstream implements AgentOutput {
   protected control: Control | undefined = undefined
   /** Reads the answer before the agent gets it. */
   protected rewriter: Rewriter | undefined = undefined
-  #taps: readonly Tap[] | undefined = undefined
+  protected taps: readonly Tap[] | undefined = undefined
+  /** Set once the client has left, and the taps still read. */
+  protected lastBytes: LastBytes | undefined = undefined
   /** Missing bytes of a short answer that is sent as a whole; otherwise 0. */
   #missing = 0
   /** Undefined while the answer may still come as a whole. */
@@ -68,7 +71,7 @@ export abstract class Downstream implements AgentOutput {
     if (isRefusal(opened)) this.refuse(opened)
     else {
       this.rewriter = opened
-      this.#taps = openTaps(interests, head)
+      this.taps = openTaps(interests, head)
     }
     return opened !== undefined
   }
@@ -87,9 +90,10 @@ export abstract class Downstream implements AgentOutput {
   onResponseData(chunk: Buffer): void {
     if (this.isFenced()) return
     this.exchange.bytesDown += chunk.length
-    if (this.rewriter === undefined) this.#passOn(chunk)
+    if (this.lastBytes !== undefined) this.lastBytes.add(chunk.length)
+    else if (this.rewriter === undefined) this.#passOn(chunk)
     else this.rewriter.take(chunk)
-    if (this.#taps !== undefined) for (const tap of this.#taps) tap.see(chunk)
+    if (this.taps !== undefined) for (const tap of this.taps) tap.see(chunk)
   }
 
   #passOn(chunk: Buffer): void {

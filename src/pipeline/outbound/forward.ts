@@ -25,6 +25,7 @@ import { letGo } from '../steps/hold-body.ts'
 import { upstreamRequest } from '../steps/hops.ts'
 import { Downstream } from './downstream.ts'
 import { passInterim } from './interim.ts'
+import { LastBytes } from './last-bytes.ts'
 import { OpaqueTunnel } from './opaque-tunnel.ts'
 import { WebSocketSender } from './web-socket.ts'
 
@@ -108,13 +109,20 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   onResponseEnd(trailers: readonly string[]): void {
     if (this.#done) return
     this.#done = true
-    if (this.rewriter === undefined) this.finish(trailers)
+    if (this.lastBytes !== undefined) {
+      this.exchange.meter?.end(true)
+      this.lastBytes.end()
+    } else if (this.rewriter === undefined) this.finish(trailers)
     else this.rewriter.end()
   }
 
   onResponseError(error: Error): void {
     if (this.#done || this.#sendAgain(error)) return
     this.#done = true
+    if (this.lastBytes !== undefined) {
+      this.lastBytes.end()
+      return
+    }
     const { req, hasBody, agent, requestId } = this.exchange
     const kind = failureKind(error)
     noteFailure(kind, { agentId: agent.id, requestId }, this.parts)
@@ -156,6 +164,12 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   protected override cutOff(refusal: Refusal): void {
+    // There is nobody to answer.
+    if (this.lastBytes !== undefined) {
+      this.lastBytes.end()
+      this.clientClosed()
+      return
+    }
     // The answer is complete, but the client may not have read all of it.
     if (this.#done) this.fail(refusal)
     else this.#giveUp(refusal)
@@ -166,6 +180,16 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     closeCircuit(this.exchange, 'neutral', this.parts)
     this.fail(refusal)
     this.control?.abort(new Error(refusal.refusal))
+  }
+
+  readOn(): Promise<void> | undefined {
+    if (this.#done || this.taps === undefined || this.control === undefined) return undefined
+    this.exchange.ending = 'aborted'
+    this.lastBytes = new LastBytes(() => this.clientClosed())
+    // A client that took nothing is no reason to wait any more.
+    this.exchange.stalledSince = undefined
+    this.control.resume()
+    return this.lastBytes.over
   }
 
   clientClosed(): void {
