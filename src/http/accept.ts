@@ -18,13 +18,13 @@ export interface Incoming {
   readonly fields: RequestFields
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean
-  /** It has taken its connection over for a WebSocket. */
+  /** The request has taken over its connection for a WebSocket. */
   readonly isUpgraded: boolean
 }
 
 /** A request for an upstream. */
 export interface ProxyIncoming extends Incoming {
-  /** Raw text of the upstream URL: behind `/proxy/`, or made of a virtual host and the path. */
+  /** Raw text of the upstream URL: the rest after `/proxy/`, or the upstream of a virtual host and the path. */
   readonly rawTarget: string
   readonly addressing: Addressing
 }
@@ -34,11 +34,11 @@ export interface AcceptOptions {
   readonly bodyTimeoutMs: number
   /** Pseudonym in `Via` that marks the gateway's own requests; undefined when loops are not detected. */
   readonly viaName: string | undefined
-  /** Where a request points. @param host its `Host` field */
+  /** Routes a request. @param host its `Host` field */
   readonly routeOf: (url: string, host: string, socket: Socket) => RequestRoute | Refusal
-  /** Where CONNECT points; absent where no tunnels are opened. */
+  /** Routes CONNECT; absent where no tunnels are opened. */
   readonly connectTo?: ((authority: string) => RequestRoute | Refusal) | undefined
-  /** Called for bytes that are no request, on a connection whose requests before were answered. */
+  /** Called for bytes that cannot be parsed, when all earlier requests of the connection were answered. */
   readonly onUnreadable?: ((socket: Socket) => void) | undefined
   /** Whether WebSockets may be opened to any host. */
   readonly takesWebSockets: boolean
@@ -58,7 +58,7 @@ export interface AcceptCounts {
   refused(code: RefusalCode): void
 }
 
-/** Handles a request, from any of the servers. */
+/** Handles the requests of all servers. */
 export interface Acceptor {
   /** Takes the requests of a server. */
   serve(server: Server): void
@@ -74,7 +74,7 @@ const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
 const noWebSocket = refuse('websocket_not_supported', undefined, { headers: ['Upgrade', 'HTTP/1.1'] })
 const notForBrowsers = refuse('browser_refused')
-/** It says nothing about where the tunnel begins (RFC 9110 section 9.3.6). */
+/** A body would make it unclear where the tunnel begins (RFC 9110 section 9.3.6). */
 const connectBody = refuse('invalid_request', 'CONNECT must have neither Content-Length nor Transfer-Encoding.')
 const methodNotAllowed = refuse('method_not_allowed', undefined, {
   headers: ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
@@ -148,7 +148,7 @@ function asksForWebSocket(
   routeOf: AcceptOptions['routeOf'],
 ): boolean {
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') return false
-  // Before its body has come, node would give a stream that is not the connection.
+  // Before the body has arrived, node would give a stream that is not the connection.
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false
   const route = routeOf(url, headers.host ?? '', socket)
   return !isRefusal(route) && route.kind === 'proxy'
@@ -174,7 +174,7 @@ function countConnections(server: Server, counts: AcceptCounts): void {
   })
 }
 
-/** The code of the refusal when the request was refused here; else its handler has it. */
+/** Returns the code of the refusal when the request is refused here; otherwise its handler takes it. */
 function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void> | RefusalCode | undefined {
   const { req, res, requestId, expectsContinue, isUpgraded } = arrived
   const fields = readFields(req.rawHeaders, req.httpVersion)
@@ -211,7 +211,7 @@ function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void
   return options.onManagement({ req, res, requestId, expectsContinue, isUpgraded, fields, path: route.path })
 }
 
-/** Closes the connection of a body that comes too slowly, whether the call was answered or not. */
+/** Closes the connection of a body that arrives too slowly, answered or not. */
 function limitBody(arrived: ArrivedRequest, limitMs: number): void {
   const { req, res } = arrived
   if (req.complete) return
@@ -219,13 +219,13 @@ function limitBody(arrived: ArrivedRequest, limitMs: number): void {
     if (res.writableEnded) req.socket.destroy()
     else closeWith(arrived, refuse('request_timeout'))
   }, limitMs)
-  // Node emits nothing for a request that was answered before its body came: its timer must not keep the process alive.
+  // Node emits nothing for a request that was answered before its body arrived: its timer must not keep the process alive.
   timer.unref()
   const done = () => clearTimeout(timer)
   req.once('end', done).once('close', done)
 }
 
-/** Answers a head that is not valid. The end of its body is in doubt, so nothing after it is read. */
+/** Answers an invalid head. The end of its body is unknown, so nothing after it is read. */
 function closeWith(arrived: ArrivedRequest, refusal: Refusal): RefusalCode {
   arrived.res.shouldKeepAlive = false
   return answer(arrived, refusal)

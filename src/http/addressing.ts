@@ -12,12 +12,12 @@ export interface Linked {
 }
 
 /**
- * How a client comes that has the gateway as its proxy. `forward`: with the whole URL in its request line. `tunnel`: with
- * CONNECT. `intercepted`: in such a tunnel, in which the gateway reads the requests.
+ * How a client of the forward proxy sends a request. `forward`: with the whole URL in its request line. `tunnel`: CONNECT.
+ * `intercepted`: in a tunnel in which the gateway reads the requests.
  */
 export type Road = 'forward' | 'tunnel' | 'intercepted'
 
-/** A tunnel, as the requests in it know it. */
+/** The tunnel of a request. */
 export interface TunnelledBy {
   readonly id: string
   /** The token that its CONNECT presented. */
@@ -43,16 +43,16 @@ export interface Addressing {
   hostLinkTo(url: URL, from: Linked): string | undefined
   /** The path that a cookie of this upstream gets; undefined: the given one, which is empty without one. */
   cookiePath(given: string, target: Target): string | undefined
-  /** Where the client that called finds a path of the gateway's own; undefined when it cannot. */
+  /** The link with which the client reaches a path of the gateway itself; undefined when it cannot. */
   ownLink(path: string): string | undefined
 }
 
 export const proxyPrefix = '/proxy/'
 
-/** In front of the URL in links to another upstream than the one that the client sent its credentials to. */
+/** Marks links to another upstream than the one to which the client sent its credentials; it precedes the URL. */
 export const bareMark = 'without-credentials/'
 
-/** `/proxy/https://host`, or `/proxy/https/host` for clients that turn `://` in a path into something else. */
+/** `/proxy/https://host`, or `/proxy/https/host` for clients that damage `://` in a path. */
 class UnderProxy implements Addressing {
   readonly road = undefined
   readonly tunnel = undefined
@@ -68,8 +68,8 @@ class UnderProxy implements Addressing {
 
   /**
    * A path alone: only the client knows the name by which it reached the gateway. A client that follows a link to another
-   * server drops the credentials of the first one. Here all servers look like one to it, so the link says that the gateway
-   * drops them.
+   * server drops the credentials of the first one. Here all servers have one origin, so the link tells the gateway to drop
+   * the credentials.
    */
   linkTo(url: URL, from: Linked): string {
     const isBare = this.dropsCredentials || (url.origin !== from.target.origin.key && sendsCredentials(from))
@@ -103,7 +103,7 @@ interface Forms {
 export const byUrl: Forms = { plain: new UnderProxy('://', false), bare: new UnderProxy('://', true) }
 export const byPath: Forms = { plain: new UnderProxy('/', false), bare: new UnderProxy('/', true) }
 
-/** Whether the request has credentials of its own for the upstream. Cookies have a path below their upstream. */
+/** Whether the request has credentials for the upstream. Cookies do not count: their path is below one upstream. */
 function sendsCredentials({ fields, tokenNames }: Linked): boolean {
   return fields.names.some(({ lower, folded }) => {
     return lower !== 'cookie' && !tokenNames.includes(folded) && isSecretName(lower)

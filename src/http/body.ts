@@ -4,7 +4,7 @@ import { type Refusal, refuse } from '../base/refusals.ts'
 /**
  * Reads a request body whole.
  *
- * @param limit most bytes taken; a longer body is `body_too_large`, at once when its length is announced.
+ * @param limit maximum of bytes; a longer body is `body_too_large`, at once when its length is announced.
  * @returns the bytes, or a refusal; `invalid_request` when the sender went away before the end.
  */
 export function readBody(req: IncomingMessage, limit: number): Promise<Buffer | Refusal> {

@@ -10,7 +10,7 @@ import type { Certificate } from './servers.ts'
 const setting = 'System:Server:Tls'
 
 /**
- * The certificate that clients over TCP see; undefined when they are to use plain HTTP.
+ * The certificate for clients over TCP; undefined when they use plain HTTP.
  *
  * @throws StartupError when a file cannot be read, others can read the key, or the two do not belong together
  */
@@ -29,7 +29,7 @@ export async function readCertificate(config: Config, baseDirectory: string): Pr
 }
 
 /**
- * The same, for the start of the gateway: one that has expired is refused. A thread that is replaced later may have it.
+ * The same for the start of the gateway: an expired certificate is refused. A thread that starts later may use one.
  *
  * @param now milliseconds since the epoch
  */

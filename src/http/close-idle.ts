@@ -2,13 +2,13 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { sentBytes } from './sent-bytes.ts'
 
-/** Number of checks of a connection before it counts as quiet. */
+/** Number of checks without progress after which a connection counts as idle. */
 const looks = 4
 
-/** Connections of calls that wait for a person: nothing moves on them, and they are sound. */
+/** Connections of calls that wait for a person: they are idle but healthy. */
 export const waitingForReview = new WeakSet<Socket>()
 
-/** Connections that carry those of another server, which watches them. */
+/** Connections that carry connections of another server, which checks them. */
 const carriers = new WeakSet<Socket>()
 export const noteCarrier = (socket: Socket): unknown => carriers.add(socket)
 
@@ -18,8 +18,8 @@ interface SizeSamples {
 }
 
 /**
- * Closes connections on which nothing moves: clients that stop reading, or have vanished. Checking all connections from time
- * to time costs the requests nothing; a timer for each would.
+ * Closes idle connections: of clients that stop reading, or have vanished. Checking all connections from time to time costs
+ * the requests nothing; a timer for each would.
  *
  * @param idleMs longest time without a byte either way
  */

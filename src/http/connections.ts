@@ -49,7 +49,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       server.maxConnections = maxConnections
       server.on('drop', data => onRefused('connections', data?.remoteAddress))
       server.on('connection', admit)
-      // The TLS socket on top asks the system for the address again, and keeps the answer.
+      // The TLS socket above it asks the system for the address again, and caches it.
       server.prependListener('secureConnection', (socket: Socket) => {
         if (isGone(socket)) socket.destroy()
       })
@@ -61,8 +61,8 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
 }
 
 /**
- * Whether the client has reset its connection already. Its request could still be read, but without an address, and a
- * rule that refuses by address would let it pass.
+ * Whether the client has already reset its connection. Its request could still be read, but without an address, so a rule
+ * that denies by address would not apply.
  */
 function isGone(socket: Socket): boolean {
   return socket.remoteAddress === undefined && !isUnixPeer(socket)

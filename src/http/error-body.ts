@@ -5,8 +5,8 @@ import { fieldValues } from './headers.ts'
 import { prefersJson } from './media-types.ts'
 
 /**
- * Where clients look for the reason. `google`: `error.status` is a name and `error.code` a number. `slack`: `ok` and a code
- * in `error`. `string`: a text in `error`. `text`: no JSON at all, as git prints it.
+ * The member in which clients look for the reason. `google`: `error.status` is a name and `error.code` a number. `slack`:
+ * `ok` and a code in `error`. `string`: a text in `error`. `text`: no JSON at all, as git prints it.
  */
 export type ErrorFormat = 'google' | 'slack' | 'string' | 'text'
 
@@ -15,11 +15,11 @@ const unauthenticatedText = 'Missing or invalid authentication'
 
 interface BodyOptions {
   readonly requestId: string
-  /** Undefined: of providers whose SDKs read `message`, `error.message` or `error.type`. */
+  /** Undefined: the usual form, for SDKs that read `message`, `error.message` or `error.type`. */
   readonly format: ErrorFormat | undefined
 }
 
-/** A 401 is the text of the specification unless the client, or the API that it calls, is one of JSON. */
+/** A 401 has the text of the specification, unless the client or the called API uses JSON. */
 export function refusalBody(rawHeaders: readonly string[], refusal: Refusal, { requestId, format }: BodyOptions) {
   if (refusal.refusal === 'unauthenticated') {
     const accept = fieldValues(rawHeaders, 'accept')
@@ -45,10 +45,7 @@ function problem(refusal: Refusal, requestId: string, format: ErrorFormat | unde
   }
 }
 
-/**
- * The problem document of a refusal (RFC 9457). `message`, `error`, and `error` as its type, are where SDKs look for the
- * reason that they show.
- */
+/** The problem document of a refusal (RFC 9457). SDKs show the reason from `message`, `error` or the type in `error`. */
 export function problemOf({ refusal: code, status, detail }: Refusal): Record<string, unknown> {
   const { title } = refusalKinds[code]
   const error = { type: errorTypeOf(status), code, message: detail }

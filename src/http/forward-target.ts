@@ -1,4 +1,4 @@
-/** What request lines of clients that have the gateway as their proxy point at. */
+/** Targets of requests to the forward proxy. */
 import type { Duplex } from 'node:stream'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import { OwnUrls, tunnelOf } from './own-urls.ts'
@@ -7,10 +7,13 @@ import type { RequestRoute } from './request-line.ts'
 const forward = new OwnUrls('forward')
 const connect = new OwnUrls('tunnel')
 
-/** What clients of a forward proxy send: a URL with its scheme (RFC 9112 section 3.2.2). */
+/** Clients of a forward proxy send a URL with its scheme (RFC 9112 section 3.2.2). */
 const absoluteForm = /^https?:\/\//i
 
-/** The target of a request to the forward proxy. Its authority counts, not that of Host (RFC 9112 section 3.2.2). */
+/**
+ * The target of a request to the forward proxy. The authority of the URL counts, not the Host field (RFC 9112 section
+ * 3.2.2).
+ */
 export function readForwardTarget(url: string): RequestRoute | Refusal {
   if (!absoluteForm.test(url)) return notAbsolute
   return { kind: 'proxy', rawTarget: url, addressing: forward }
@@ -21,7 +24,7 @@ const notAbsolute = refuse(
   'This is the port of the forward proxy: the request target must be an http or https URL, such as http://example.com/path. Set this address as HTTP_PROXY.',
 )
 
-/** Host and port (RFC 9110 section 9.3.6). What follows from the host is checked with all targets (base/target.ts). */
+/** Host and port (RFC 9110 section 9.3.6). The host is checked like that of every target (base/target.ts). */
 const authorityForm = /^(?:\[[0-9a-f:.]*\]|[^\s:/?#@[\]\\]+):\d+$/i
 
 /** The target of CONNECT. */
@@ -35,7 +38,7 @@ const notAuthority = refuse(
   'The target of CONNECT must be a host and a port, such as example.com:443.',
 )
 
-/** No tunnel begins in another one. */
+/** Refuses CONNECT in a tunnel. */
 export const refuseInnerTunnel = (): Refusal => innerTunnel
 
 const innerTunnel = refuse('method_not_allowed', 'The gateway opens no tunnels inside of tunnels.')

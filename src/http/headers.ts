@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { type FieldName, fieldName } from './names.ts'
 
-/** Most header fields of a request; node itself would drop the rest silently. */
+/** Maximum of header fields of a request; node itself would drop the rest silently. */
 const maxFields = 128
 
 const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]{0,5})?$/
@@ -13,7 +13,7 @@ const eventStream = 'text/event-stream'
 
 /** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
 export interface RequestFields {
-  /** The names, in order: one for each field. */
+  /** The name of each field, in order. */
   readonly names: readonly FieldName[]
   /** Body bytes announced; 0 when there is no body, -1 when it is chunked. */
   readonly contentLength: number
@@ -176,7 +176,7 @@ export function fieldValues(raw: readonly string[], lowerName: string): string[]
   return values
 }
 
-/** Whether the body is not as it is meant to be read (RFC 9110 section 8.4). */
+/** Whether the body is encoded (RFC 9110 section 8.4). */
 export function hasContentCoding(raw: readonly string[]): boolean {
   return fieldValues(raw, 'content-encoding').some(coding => coding.toLowerCase() !== 'identity')
 }
@@ -220,7 +220,7 @@ export function downstreamFields(raw: readonly string[]): string[] {
   return out
 }
 
-/** Puts the fields to pass on into an empty list. Returns whether some of them lead the client on (`Lead`). */
+/** Appends the fields that are passed on to an empty list. Returns whether some of them direct the client (`Lead`). */
 export function passFields(raw: readonly string[], out: string[]): boolean {
   let nominated: Set<string> | undefined
   let leads = false
@@ -237,7 +237,7 @@ export function passFields(raw: readonly string[], out: string[]): boolean {
 
 function connectionNames(value: string, before: Set<string> | undefined): Set<string> | undefined {
   const lower = value.toLowerCase()
-  // The value that nearly every upstream sends names no field.
+  // Nearly every upstream sends this value, which names no field.
   if (lower === 'keep-alive' || lower === 'close') return before
   const names = before ?? new Set()
   for (const part of lower.split(',')) names.add(part.trim())

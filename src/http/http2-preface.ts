@@ -1,6 +1,6 @@
 /**
- * A client that begins with HTTP/2 cannot read an answer in HTTP/1.1: curl calls that an empty reply. It is answered on its
- * first stream, and told to use HTTP/1.1 (RFC 9113 sections 5.4.1 and 7).
+ * A client that begins with HTTP/2 cannot read an answer in HTTP/1.1: curl calls that an empty reply. It gets an answer on
+ * its first stream, which says to use HTTP/1.1 (RFC 9113 sections 5.4.1 and 7).
  */
 const headersFrame = 1
 const dataFrame = 0

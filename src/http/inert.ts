@@ -1,33 +1,33 @@
 /**
- * An upstream's answer on the management origin. The agent that caused it is not trusted, and its reader holds a
- * reviewer's token: nothing in it may tell a client, a browser or a proxy in front of the gateway what to do next.
+ * An upstream's answer on the management origin. The agent that caused it is not trusted, and its reader holds a reviewer's
+ * token: nothing in it may direct a client, a browser or a proxy in front of the gateway.
  */
 import { fieldName } from './names.ts'
 
-/** Header fields that tell their reader to do something, as `foldName` writes them. */
+/** Header fields that direct their reader, as `foldName` writes them. */
 const steering: ReadonlySet<string> = new Set([
-  // Go elsewhere, or come again.
+  // Redirects and repeats.
   ...['location', 'content-location', 'refresh', 'retry-after', 'uri', 'alternates', 'link', 'alt-svc', 'alt-used'],
   ...['x-redirect', 'x-pjax-url', 'x-inertia-location', 'x-amz-website-redirect-location', 'turbo-location'],
-  // Send credentials, keep them, or delete what is kept.
+  // Credentials and stored data.
   ...['set-cookie', 'set-cookie2', 'clear-site-data', 'www-authenticate', 'proxy-authenticate', 'authentication-info'],
   ...['proxy-authentication-info', 'optional-www-authenticate', 'dpop-nonce', 'set-login', 'p3p'],
-  // Remember this about the origin.
+  // Settings that last for the origin.
   ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'expect-ct', 'expect-staple'],
   ...['report-to', 'reporting-endpoints', 'nel', 'accept-ch', 'critical-ch', 'accept-ch-lifetime', 'origin-trial'],
   ...['origin-agent-cluster', 'origin-isolation', 'service-worker-allowed', 'x-dns-prefetch-control', 'delegate-ch'],
-  // Load, show or run it in this way.
+  // How the answer is loaded, shown or run.
   ...['content-security-policy', 'content-security-policy-report-only', 'x-content-security-policy', 'x-webkit-csp'],
   ...['permissions-policy', 'feature-policy', 'document-policy', 'referrer-policy', 'integrity-policy'],
   ...['x-content-type-options', 'x-frame-options', 'x-xss-protection', 'x-ua-compatible', 'x-download-options'],
   ...['x-permitted-cross-domain-policies', 'timing-allow-origin', 'content-disposition', 'sourcemap', 'x-sourcemap'],
   ...['speculation-rules', 'supports-loading-mode', 'use-as-dictionary', 'no-vary-search', 'activate-storage-access'],
-  // Proxies in front of the gateway: keep it, or answer with another file or address.
+  // Instructions to proxies in front of the gateway: caching, other files or addresses.
   ...['cache-control', 'pragma', 'expires', 'surrogate-control', 'surrogate-key', 'edge-control', 'cache-tag'],
   ...['x-sendfile', 'x-lighttpd-send-file', 'x-lighttpd-send-tempfile', 'x-reproxy-url', 'x-reproxy-file'],
 ])
 
-/** Families of such fields: by how their names begin. */
+/** Prefixes of such fields. */
 const steeringPrefixes = [
   ...['access-control-', 'cross-origin-', 'x-accel-', 'x-litespeed-', 'hx-', 'x-up-', 'attribution-reporting-'],
   ...['ad-auction-', 'sec-', 'secure-session-', 'permissions-policy-', 'document-policy-', 'integrity-policy-'],
@@ -35,8 +35,8 @@ const steeringPrefixes = [
 const steeringSuffixes = ['-cache-control']
 
 /**
- * Statuses of the connection rather than of the resource. Clients repeat the request by themselves (408, 421, 425) or
- * take the answer for one of their own proxy (407).
+ * Statuses about the connection. Clients repeat the request by themselves (408, 421, 425), or attribute the answer to their
+ * proxy (407).
  */
 const ofTheConnection: ReadonlySet<number> = new Set([407, 408, 421, 425])
 

@@ -23,7 +23,7 @@ export interface TcpEndpoint {
 /** A socket, TCP or unix, bound by the process that started this one. */
 export interface PassedEndpoint {
   readonly fd: number
-  /** Given by that process; absent when it gave none. */
+  /** Name from that process, if it gave one. */
   readonly name?: string
 }
 
@@ -34,9 +34,9 @@ export type Endpoint = TcpEndpoint | UnixEndpoint | PassedEndpoint
 export interface ListenerAddress {
   /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string
-  /** Undefined for what is not TCP. */
+  /** Undefined for endpoints other than TCP. */
   readonly port: number | undefined
-  /** Set when this alone is served there. */
+  /** Set when this is the only service there. */
   readonly only?: Service
   /** Every thread listens on this port. */
   readonly isShared?: true
@@ -49,7 +49,7 @@ export interface Listener {
    * @throws StartupError when the system refuses
    */
   listen(endpoint: Endpoint): Promise<ListenerAddress>
-  /** Takes the requests of a connection that was accepted, and is counted, elsewhere. */
+  /** Serves a connection that was accepted, and is counted, elsewhere. */
   adopt(connection: Duplex): void
   /** New connections get this certificate. Only for a listener that was created with one. */
   setCertificate(certificate: Certificate): void
@@ -62,7 +62,7 @@ export interface Listener {
 /** Listens at any number of endpoints; one acceptor takes the requests of all of them. */
 export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
   const servers = createServers(settings, acceptor)
-  /** Each removes the file of a closed unix socket. */
+  /** Functions that remove the files of closed unix sockets. */
   const removals: (() => void)[] = []
   let adopting: Server | undefined
   const adopted = new Set<Duplex>()

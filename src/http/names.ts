@@ -10,7 +10,7 @@ export interface FieldName {
   readonly isToken: boolean
   /** The name as a lenient server reads it (`foldName`). */
   readonly folded: string
-  /** A lenient server may take it for a field that frames the message or belongs to the gateway. */
+  /** A lenient server may read it as a field that frames the message or belongs to the gateway. */
   readonly isDisguised: boolean
   /** For one connection only, or set again for the next one (spec 4.4, RFC 9110 section 7.6.1). */
   readonly hopByHopRequest: boolean
@@ -18,9 +18,11 @@ export interface FieldName {
   readonly hopByHopResponse: boolean
   /** It marks answers of the gateway: an upstream must not be able to send it. */
   readonly isOurs: boolean
-  /** In an answer, how the field tells the client where to go next, what to send, or what to keep; else undefined. */
+  /**
+   * How the field of an answer directs the client: where to go, what to send or what to store; undefined for other fields.
+   */
   readonly leads: Lead | undefined
-  /** In a request the gateway itself acts on it. */
+  /** The gateway itself acts on this field of a request. */
   readonly steersGateway: boolean
 }
 
@@ -37,7 +39,7 @@ const steering: ReadonlySet<string> = new Set([
   ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'accept', 'sec-fetch-dest'],
 ])
 
-/** Kinds of such fields, as docs/requests.md lists them. `origin`: what the client keeps for the whole origin. */
+/** Kinds of such fields, as docs/requests.md lists them. `origin`: settings that the client stores for the whole origin. */
 export type Lead = 'location' | 'link' | 'refresh' | 'cookie' | 'challenge' | 'host' | 'origin' | 'proxy'
 
 const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
@@ -47,10 +49,10 @@ const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
   ['refresh', 'refresh'],
   ['set-cookie', 'cookie'],
   ['www-authenticate', 'challenge'],
-  // Of the name and port that the client called, on virtual hosts too: those are the gateway's.
+  // About the name and port that the client called: they are the gateway's, on virtual hosts too.
   ['alt-svc', 'host'],
   ['strict-transport-security', 'host'],
-  // Of a proxy, which an upstream is not (RFC 9110 sections 11.7.1 and 11.7.3).
+  // Only proxies may send them (RFC 9110 sections 11.7.1 and 11.7.3).
   ['proxy-authenticate', 'proxy'],
   ['proxy-authentication-info', 'proxy'],
   ['accept-ch', 'origin'],
@@ -65,7 +67,7 @@ const leading: ReadonlyMap<string, Lead> = new Map<string, Lead>([
   ['speculation-rules', 'origin'],
 ])
 
-/** @param name as it was received */
+/** @param name as received */
 export function fieldName(name: string): FieldName {
   return cache.get(name) ?? find(name)
 }

@@ -1,10 +1,10 @@
-/** Addressing of clients that have the gateway as their proxy. */
+/** Addressing of clients of the forward proxy. */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Origin } from '../base/origin.ts'
 import type { Addressing, Road, TunnelledBy } from './addressing.ts'
 
-/** The client knows each upstream by its own URL, so links lead where they say. */
+/** The client calls each upstream by the URL of the upstream, so links stay unchanged. */
 export class OwnUrls implements Addressing {
   readonly road: Road
   readonly sharesOrigin = false
@@ -52,9 +52,9 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   readonly token: string
   readonly #origin: Origin
   #takesRate = false
-  /** Known once the first byte has come. */
+  /** Known once the first byte has arrived. */
   scheme: 'http' | 'https' = 'https'
-  /** What its requests come over; undefined until they can. */
+  /** Connection of the requests; undefined until the tunnel is open. */
   connection: Socket | undefined = undefined
 
   constructor({ id, agentId, token, origin }: TunnelTerms) {
@@ -106,7 +106,7 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
 
 const tunnels = new WeakMap<Duplex, ConnectTunnel>()
 
-/** From now on what comes over this connection is for the tunnel. */
+/** Assigns the requests of a connection to the tunnel. */
 export function setTunnel(connection: Socket, tunnel: ConnectTunnel): void {
   tunnels.set(connection, tunnel)
   tunnel.connection = connection

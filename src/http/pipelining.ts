@@ -1,7 +1,7 @@
 /**
- * Requests that a client sends before it has the answers (pipelining). Node parses all that one read brings: 64 KiB are up
- * to 2,000 requests, and each takes some kilobytes of memory. Here a connection is parsed only until `mostAhead` requests
- * wait; the other bytes go back to the socket until those have had their turn.
+ * Requests that a client sends before it has the answers (pipelining). Node parses all bytes of one read: 64 KiB are up to
+ * 2,000 requests, and each takes some kilobytes of memory. Here a connection is parsed only until `mostAhead` requests wait;
+ * the other bytes go back to the socket until those were served.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -11,13 +11,13 @@ import { sentBytes } from './sent-bytes.ts'
 
 /** Node's own parser of a connection, which its types do not show. Tests check that it works as described here. */
 interface Parser {
-  /** Called with each head. The result tells llhttp how to go on: 0 means as usual. */
+  /** Called with each head. The result directs llhttp: 0 means go on as usual. */
   onIncoming?: ((req: PipelinedRequest, keepAlive: boolean) => number) | null
   execute(bytes: Buffer): unknown
   resume(): void
 }
 
-/** Once `onIncoming` has seen a head, node knows whether that request takes its connection over. */
+/** After `onIncoming` node knows whether the request takes over its connection. */
 type PipelinedRequest = IncomingMessage & { readonly upgrade?: boolean | null }
 
 type ClientSocket = Socket & {
@@ -36,13 +36,13 @@ export interface ParserError extends NodeJS.ErrnoException {
 }
 
 interface Ahead {
-  /** Requests that have not had their turn. */
+  /** Requests that were not served yet. */
   waiting: number
   sent: number
   /** Set while nothing more is read. */
   stall: NodeJS.Timeout | undefined
   readonly stallMs: number
-  /** Node bypasses the stream of a socket, so that nothing can be put back, until there is a listener for `data`. */
+  /** Until there is a listener for `data`, node bypasses the stream of a socket, and bytes cannot be put back. */
   readsStream: boolean
 }
 
@@ -55,8 +55,8 @@ const noBytes = Buffer.alloc(0)
 const aheads = new WeakMap<Duplex, Ahead>()
 
 /**
- * Calls back when the answers before this one are sent. Each turn is in a round of the event loop of its own, so that
- * other connections are served in between.
+ * Calls back when the earlier answers are sent. Each request begins in a separate round of the event loop, so that other
+ * connections are served in between.
  *
  * @param res answer of a request that came while the one before was not answered yet
  * @param stallMs a client with too many requests ahead that takes nothing for this time is disconnected
@@ -76,8 +76,8 @@ export function awaitTurn(socket: ClientSocket, res: ServerResponse, stallMs: nu
 
 /**
  * Calls back when the answers before a request that takes its connection over are sent; never if they end the connection.
- * Node gives the connection away before that. It no longer tells those answers that they may go on, ends no connection that
- * the client has closed, and listens for no error: a reset would end the process. Until then the client can send as much as
+ * Node gives the connection away before that. After that node no longer resumes the earlier answers, closes no connection
+ * that the client has closed, and handles no error: a reset would end the process. Until then the client can send as much as
  * the socket buffers.
  */
 export function awaitAnswers(socket: ClientSocket, onTurn: () => void): void {
@@ -104,7 +104,7 @@ export function awaitAnswers(socket: ClientSocket, onTurn: () => void): void {
   awaitLast()
 }
 
-/** From now on the parser stops when too many requests wait, and says so as an error: `putBack` takes it. */
+/** Makes the parser stop with an error when too many requests wait: `putBack` handles it. */
 function limitAhead(socket: ClientSocket, stallMs: number): Ahead {
   const ahead: Ahead = { waiting: 0, sent: 0, stall: undefined, stallMs, readsStream: false }
   aheads.set(socket, ahead)
@@ -114,7 +114,7 @@ function limitAhead(socket: ClientSocket, stallMs: number): Ahead {
   if (parser && onIncoming) {
     const limited: typeof onIncoming = (req, keepAlive) => {
       const next = onIncoming(req, keepAlive)
-      // Nothing is parsed behind a request that takes the connection over.
+      // Nothing is parsed after a request that takes over the connection.
       return next === 0 && !req.upgrade && ahead.waiting >= maxAhead ? pauseParser : next
     }
     parser.onIncoming = limited
@@ -122,7 +122,7 @@ function limitAhead(socket: ClientSocket, stallMs: number): Ahead {
   return ahead
 }
 
-/** Puts back the bytes that are not parsed yet. False when the error is another one. */
+/** Puts back the bytes that are not parsed yet. False for other errors. */
 export function putBack(error: ParserError, socket: ClientSocket): boolean {
   const ahead = aheads.get(socket)
   if (ahead === undefined || error.code !== 'HPE_PAUSED' || error.rawPacket === undefined) return false

@@ -1,6 +1,6 @@
 import { fieldValues } from './headers.ts'
 
-/** Longest wait that a client may ask for: below the usual time limits of what lies between, seconds. */
+/** Longest wait that a client may ask for, seconds: below the usual time limits of proxies in between. */
 export const longestWait = 55
 
 const waitPattern = /(?:^|,)\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
@@ -13,10 +13,9 @@ export function preferredWait(rawHeaders: readonly string[]): number {
 }
 
 /**
- * The same, but undefined when the client states no preference. `respond-async` alone is a wait of 0 (RFC 7240 section
- * 4.1).
+ * The same, but undefined when the client states no preference. `respond-async` alone is a wait of 0 (RFC 7240 section 4.1).
  *
- * @param longest most seconds that it is allowed
+ * @param longest maximum, seconds
  */
 export function statedWait(rawHeaders: readonly string[], longest: number): number | undefined {
   const preferences = fieldValues(rawHeaders, 'prefer').join(',')
@@ -25,7 +24,7 @@ export function statedWait(rawHeaders: readonly string[], longest: number): numb
   return asyncPattern.test(preferences) ? 0 : undefined
 }
 
-/** The field that says what became of the preference (RFC 7240 section 3); none for a client that does not wait. */
+/** The field that confirms the preference (RFC 7240 section 3); none for a client that does not wait. */
 export function preferenceApplied(seconds: number): readonly string[] {
   return seconds === 0 ? [] : ['Preference-Applied', `wait=${seconds}`]
 }

@@ -15,13 +15,16 @@ export interface ReadTurns {
 
 /** Bytes that one round reads before connections have to wait: 1 to 3 ms. */
 const roundBytes = 2 * 2 ** 20
-/** Bodies that go on in each round. One that is all there is mostly read to its end then, before the next begins. */
+/**
+ * Bodies that go on in each round. A body that has arrived completely is then usually read to its end before the next
+ * begins.
+ */
 const bodiesPerRound = 4
 
 /**
- * Node reads all that has come on a connection before it looks at the next one, and does so for each connection in one
- * round of the event loop: when 64 clients send 1 MiB each, everybody else waits for 50 ms. So one round reads a few
- * MiB, and the bodies that are left go on in the next rounds, in the order in which they had to stop.
+ * In one round of the event loop node reads all received bytes of each connection: when 64 clients send 1 MiB each, all
+ * others wait for 50 ms. So one round reads a few MiB, and the bodies that are left go on in the next rounds, in the order
+ * in which they had to stop.
  *
  * @param soon calls back in the next round of the event loop
  */
@@ -52,5 +55,5 @@ export function createReadTurns(soon: (work: () => void) => void = setImmediate)
   }
 }
 
-/** Those of this thread, as the event loop is. */
+/** The turns of this thread, which has one event loop. */
 export const readTurns = createReadTurns()

@@ -2,7 +2,7 @@ import { howToCall, type Refusal, refuse } from '../base/refusals.ts'
 import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './addressing.ts'
 import type { VirtualHosts } from './virtual-hosts.ts'
 
-/** Where a request line points: at an upstream, as raw text, or at a path of the gateway itself. */
+/** The target of a request line: an upstream, as raw text, or a path of the gateway itself. */
 export type RequestRoute =
   | {
       readonly kind: 'proxy'
@@ -12,8 +12,8 @@ export type RequestRoute =
   | { readonly kind: 'own'; readonly path: string }
 
 /**
- * Reads the request-target (RFC 9112 section 3.2). Absolute-form is taken when it names this host, as the RFC asks,
- * and never forwarded: an upstream is named behind `/proxy/` or by a virtual host, all of whose paths are the upstream's.
+ * Reads the request-target (RFC 9112 section 3.2). Absolute-form is accepted when it names this host, as the RFC asks, and
+ * never forwarded: an upstream is named after `/proxy/`, or by a virtual host.
  */
 export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): RequestRoute | Refusal {
   const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
@@ -36,7 +36,7 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
   return { kind: 'proxy', rawTarget: raw, addressing: byUrl[form] }
 }
 
-/** The same where agents are not served. */
+/** The same for an entrypoint without agents. */
 export function readOwnTarget(url: string, host: string): RequestRoute | Refusal {
   const route = readRequestTarget(url, host, undefined)
   return 'kind' in route && route.kind === 'proxy' ? notForAgents : route
@@ -47,7 +47,7 @@ const notForAgents = refuse(
   'Requests for upstreams are not served here: this is the address for people. Agents call the other one.',
 )
 
-/** Of `/proxy/https/host/path`, for clients that turn `://` in a path into something else. */
+/** Schemes in `/proxy/https/host/path`, for clients that damage `://` in a path. */
 const schemes: ReadonlySet<string> = new Set(['http', 'https'])
 const encodedPort = /^([^/?%]+)%3A(?=\d+(?:[/?]|$))/i
 

@@ -8,9 +8,9 @@ import { requestIdField, versionField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
 const drainBytes = 65_536
-/** Milliseconds in which it must have come. */
+/** Time in which those bytes must arrive, milliseconds. */
 const drainMs = 2_000
-/** Milliseconds that a sender of a longer body gets to see the answer before the connection is closed. */
+/** Time in which the sender of a longer body can read the answer before the connection is closed, milliseconds. */
 const lingerMs = 1_000
 
 /** An answer as a value. */
@@ -31,16 +31,16 @@ export function jsonReply(status: number, value: unknown, headers: readonly stri
 }
 
 /**
- * Sends an answer of the gateway itself. It is never sniffed, and never cached unless the reply has its own
- * `Cache-Control`. HEAD gets the headers alone.
+ * Sends an answer of the gateway itself. It is never sniffed, and never cached unless the reply has its own `Cache-Control`.
+ * HEAD gets the headers alone.
  *
- * @returns when the answer is handed over. A stream that fails breaks the connection, and does not reject.
+ * Resolves when the answer is handed over. A stream that fails breaks the connection, and does not reject.
  */
 export async function sendReply(res: ServerResponse, reply: Reply, requestId: string): Promise<void> {
   const body = reply.body ?? ''
   const headers = ownHeaders(reply.headers, requestId)
   if (body instanceof Readable) return sendStream(res, reply.status, { headers, body })
-  // These have no body, and so no length of one (RFC 9110 section 8.6).
+  // These have no body, and so no `Content-Length` (RFC 9110 section 8.6).
   const bodiless = reply.status === 204 || reply.status === 304
   const length = bodiless ? [] : ['Content-Length', String(Buffer.byteLength(body))]
   res.writeHead(reply.status, [...headers, ...length])
@@ -70,8 +70,8 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
 
 /**
  * Sends a refusal. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an
- * upstream. The rest of a request body is read and dropped when it is short; otherwise the connection is closed, since
- * bytes after an unread body cannot be trusted to be a request.
+ * upstream. The rest of a request body is read and dropped when it is short; otherwise the connection is closed, since bytes
+ * after an unread body may not be a request.
  *
  * @param format of errors that the client of the called host reads
  */
@@ -113,7 +113,7 @@ export function ownHeaders(headers: readonly string[] = [], requestId: string): 
   return all
 }
 
-/** Whether more of the body may come than is worth reading only to drop it. */
+/** Whether too much of the body may follow to read and drop it. */
 function unreadBody(req: IncomingMessage): boolean {
   if (req.complete) return false
   if (req.headers['transfer-encoding'] !== undefined) return true
@@ -123,9 +123,9 @@ function unreadBody(req: IncomingMessage): boolean {
 }
 
 /**
- * Sends the whole answer, but closes the connection only a little later (RFC 9112 section 9.6): closing while the
- * sender still writes would reset the connection, and the answer could be lost with it. Past drainBytes nothing more
- * is read, so that the sender stands still meanwhile.
+ * Sends the whole answer, but closes the connection only a little later (RFC 9112 section 9.6): closing while the sender
+ * still writes would reset the connection, and the answer could be lost with it. After drainBytes nothing more is read, so
+ * the sender must wait.
  */
 function linger(res: ServerResponse, body: string): void {
   const { req } = res

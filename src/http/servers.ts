@@ -10,9 +10,9 @@ import { markUnixPeers } from './unix-socket.ts'
 export interface ServerSettings extends ConnectionLimits {
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
-  /** A connection on which nothing moves this long is closed. */
+  /** A connection that is idle for so long is closed. */
   readonly idleMs: number
-  /** With one, TCP connections are TLS. */
+  /** TCP connections use TLS when it is set. */
   readonly certificate?: Certificate | undefined
 }
 
@@ -28,9 +28,9 @@ export interface Servers {
   /** For TCP; TLS when there is a certificate, unless it is to be plain. */
   tcp(isPlain?: boolean): Server
   unix(): Server
-  /** For connections that are accepted, and counted, elsewhere. */
+  /** A server for connections that are accepted, and counted, elsewhere. */
   adopting(): Server
-  /** For a socket whose kind is not known yet. Takes no requests before `begin`. */
+  /** A server for a socket of unknown kind. It serves nothing before `begin`. */
   blank(): Server
   /** Takes requests on a blank server. Undefined when it must be a TLS server, which `tcp` gives. */
   begin(server: Server, kind: 'tcp' | 'unix'): Server | undefined
@@ -68,7 +68,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
   }
 
   const takeUnix = (server: Server): Server => {
-    // First, since later listeners ask for the peer.
+    // First, since later listeners read the peer.
     markUnixPeers(server)
     return take(server)
   }
@@ -79,7 +79,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     const handshakeTimeout = settings.headersTimeoutMs
     const tls: TlsOptions = { ...pair, minVersion, handshakeTimeout, ALPNProtocols: ['http/1.1'] }
     const server = createSecureServer({ ...options, ...tls })
-    // An answer would have to be encrypted, which is not possible here.
+    // An answer would have to be encrypted, which is impossible here.
     server.prependListener('tlsClientError', (_, socket) => socket.destroy())
     secured.push(server)
     return take(server)

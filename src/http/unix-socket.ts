@@ -9,7 +9,7 @@ import { StartupError } from '../base/refusals.ts'
 
 export interface UnixEndpoint {
   readonly path: string
-  /** Permission bits of the socket file: who may write to it may connect. */
+  /** Permission bits of the socket file: users with write permission may connect. */
   readonly mode: number
   /** The setting with its path, for error messages. */
   readonly setting: string
@@ -122,7 +122,7 @@ function removeOwn(path: string, ino: number): void {
   try {
     if (lstatSync(path).ino === ino) rmSync(path)
   } catch {
-    // It is gone already, or may not be removed.
+    // The file is already gone, or may not be removed.
   }
 }
 

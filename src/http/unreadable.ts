@@ -14,7 +14,7 @@ interface Answering {
 
 /** Milliseconds for which a client may go on sending: closing before that would reset the connection. */
 const lingerMs = 1_000
-/** Connections that were answered. What else they bring is dropped. */
+/** Connections that were answered. Further bytes are dropped. */
 const lingering = new WeakSet<Duplex>()
 
 /** Answers that were replaced on their sockets. */
@@ -70,7 +70,8 @@ function unreadableCode({ code }: NodeJS.ErrnoException): RefusalCode {
 
 /** Writes an answer without a response object, and closes the connection. */
 function endRaw(socket: Duplex, code: RefusalCode, requestId: string): void {
-  // More of a request may be in further records of TLS. A close before they are read would be a reset, which takes the answer along.
+  // The rest of the request may be in further records of TLS. Closing before they are read would reset the connection, and
+  // the answer would be lost.
   sendRaw(socket, refuse(code), { requestId, phrase: refusalKinds[code].title, lingers: 'encrypted' in socket })
 }
 
@@ -83,7 +84,7 @@ export function refuseTunnel(socket: Duplex, requestId: string): void {
 interface RawOptions {
   readonly requestId: string
   readonly phrase: string
-  /** What still comes is dropped before the connection is closed. */
+  /** Further bytes are dropped before the connection is closed. */
   readonly lingers?: boolean
 }
 
@@ -108,7 +109,7 @@ function sendRaw(socket: Duplex, refusal: Refusal, { requestId, phrase, lingers 
   else socket.end(text, () => socket.destroy())
 }
 
-/** Ends it, but drops what still comes for a while before it is closed (RFC 9112 section 9.6). */
+/** Ends the connection, but drops further bytes for a while before closing it (RFC 9112 section 9.6). */
 function endLater(socket: Duplex, last: string | Buffer): void {
   lingering.add(socket)
   socket.end(last)

@@ -23,7 +23,7 @@ interface HostSetting {
   readonly Upstream: string | undefined
 }
 
-/** The answer for a `Host` field, also when it names no virtual host: every request asks. */
+/** The cached result for a `Host` field, also when it names no virtual host: every request looks it up. */
 interface HostMatch {
   readonly virtual: VirtualHost | undefined
 }
@@ -58,7 +58,7 @@ interface Siblings extends PublicNames {
   readonly of: (originKey: string) => VirtualHost | undefined
 }
 
-/** A host name of the gateway's own under which one upstream is called. All of its paths are the upstream's. */
+/** A host name of the gateway that stands for one upstream. All of its paths are the upstream's. */
 class VirtualHost implements Addressing {
   readonly road = undefined
   readonly tunnel = undefined
@@ -85,7 +85,7 @@ class VirtualHost implements Addressing {
 
   hostLinkTo(url: URL, { fields }: Linked): string | undefined {
     const host = url.origin === this.standsFor.key ? this : this.#siblings.of(url.origin)
-    // The client is to come by the port that it has called.
+    // Links have the port that the client has called.
     return host && `${this.#siblings.scheme}://${host.#host}${portOf(fields.host)}${pathOf(url)}`
   }
 

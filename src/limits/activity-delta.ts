@@ -10,10 +10,10 @@ interface Bodies {
   bytes: number
 }
 
-/** What an agent did since others were told last. */
+/** The activity of an agent since the last delta was sent to others. */
 export class ActivityDelta {
   readonly agentId: string
-  /** The latest of it, wall clock milliseconds since the epoch. */
+  /** Time of the latest event, wall clock milliseconds since the epoch. */
   at = Number.NEGATIVE_INFINITY
   request = 0
   denied = 0
@@ -24,13 +24,15 @@ export class ActivityDelta {
   readonly sent = new Map<string, Bodies>()
   readonly #log: { delta: ActivityDelta | undefined }
 
-  /** @param log where it is found while it grows */
+  /** @param log has this delta while it grows */
   constructor(agentId: string, log: { delta: ActivityDelta | undefined }) {
     this.agentId = agentId
     this.#log = log
   }
 
-  /** Something is added. An event can be noted long after it happened: what is added with it must not become as old. */
+  /**
+   * Call it for each addition. An event can be noted long after it happened; the other additions must not get its old time.
+   */
   touch(now: number): void {
     if (now > this.at) this.at = now
   }
@@ -42,7 +44,7 @@ export class ActivityDelta {
     this.sent.set(host, sent)
   }
 
-  /** It grows no more: what comes later is told later. */
+  /** Ends the delta: later activity is in the next one. */
   end(): void {
     this.#log.delta = undefined
   }

@@ -7,7 +7,7 @@ import { forgetOldest } from '../base/records.ts'
 import { ActivityDelta, type SentBytes } from './activity-delta.ts'
 import { SlidingCount } from './sliding-count.ts'
 
-/** What is noted of an agent with its time alone. */
+/** Events of an agent that have a time and nothing else. */
 export type ActivityKind = 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged'
 
 /** All times are wall clock milliseconds since the epoch. */
@@ -25,14 +25,14 @@ export interface ActivityLog {
   toolChanged(agentId: string, now: number): void
   /** A request was sent. */
   sent(agentId: string, to: SentBytes, now: number): void
-  /** Takes what was noted elsewhere, `times` times: nobody is told of it again. */
+  /** Adds what was noted in another thread or gateway, `times` times; it is not sent on. */
   add(agentId: string, what: ActivityKind | SentBytes, at: number, times: number): void
   /** Forgets agents that were idle for eight days. */
   sweep(now: number): void
   readonly size: number
 }
 
-/** Most agents that are remembered, and most hosts of each. */
+/** Maximum of agents that are remembered, and of hosts of each. */
 export interface ActivityLimits {
   readonly agents: number
   readonly hostsPerAgent: number
@@ -48,10 +48,10 @@ const daysKept = 8
 /** Weight of the newest body in the moving average. */
 const newestShare = 0.1
 
-/** @param onDelta takes what others shall know, when it begins: it grows until its `end` */
+/** @param onDelta called with each delta for others when it begins; it grows until its `end` */
 export function createActivityLog(limits = usualLimits, onDelta?: (delta: ActivityDelta) => void): ActivityLog {
   const logs = new AgentLogs(limits)
-  // Each request comes here: what it adds is found in the log of its agent, and costs no object.
+  // On the path of each request: the delta is in the log of the agent, so that no object is made.
   const deltaOf = (log: AgentLog, agentId: string, now: number): ActivityDelta | undefined => {
     if (log.delta === undefined && onDelta !== undefined) {
       log.delta = new ActivityDelta(agentId, log)
@@ -126,7 +126,7 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
   readonly humanDenied = new SlidingCount(day, 24)
   readonly toolChanged = new SlidingCount(day, 24)
   readonly bytes = new SlidingCount(daysKept * day, daysKept)
-  /** With the time since when others know that each is used. */
+  /** Hosts, each with the time when others were last notified of it. */
   readonly hosts = new Map<string, number>()
   readonly #maxHosts: number
   usualBodyBytes = 0
@@ -142,8 +142,8 @@ class AgentLog implements Readonly<Record<ActivityKind, SlidingCount>> {
   /**
    * Requests to one host with equal bodies.
    *
-   * @returns whether others should know: of all bodies, and of each host again after a minute, as a gateway that starts
-   *   knows none
+   * @returns whether others must be notified: of all bodies, and of each host again after a minute, since a gateway that
+   * starts knows none
    */
   send({ host, bytes }: SentBytes, now: number, times: number): boolean {
     // The order of use matters only once one must be forgotten.

@@ -1,15 +1,15 @@
 /**
- * Circuit breaker, the same for all threads that share the table. Each agent has a circuit to each origin, which opens
- * after so many failures that this agent saw; each origin has one for all agents, which opens when the circuits of two
- * agents have opened, or after so many failures to connect. So failures that one agent provokes affect only that agent.
+ * Circuit breaker, the same for all threads that share the table. Each agent has a circuit to each origin, which opens after
+ * so many failures that this agent saw; each origin has one for all agents, which opens when the circuits of two agents have
+ * opened, or after so many failures to connect. So failures that one agent provokes affect only that agent.
  *
- * Every permit is returned with an outcome. After the time of an open circuit one probe is let out; when it has said
- * nothing for as long again, its thread may have died, and another may go.
+ * Every permit is returned with an outcome. After the time of an open circuit one probe is let out; when its outcome is
+ * missing for as long again, its thread may have died, and another probe is let out.
  */
 import type { SharedTable, TableShape } from './shared-table.ts'
 
 export interface BreakerSettings {
-  /** Each takes a number of every slot of the table. */
+  /** Failures that open a circuit. Each takes one number in every slot of the table. */
   readonly failures: number
   readonly windowMs: number
   readonly openMs: number
@@ -17,11 +17,11 @@ export interface BreakerSettings {
 
 /**
  * `failure`: the upstream answered badly, or not at all. `unreachable`: no connection could be made, for any agent.
- * `neutral`: nothing was learnt of the upstream (the client left, the gateway refused).
+ * `neutral`: nothing is known about the upstream (the client left, the gateway refused).
  */
 export type CircuitOutcome = 'success' | 'failure' | 'unreachable' | 'neutral'
 
-/** Leave to send one request; must be returned with its outcome. */
+/** Permission to send one request; must be returned with its outcome. */
 export interface Permit {
   readonly origin: string
   readonly agentId: string
@@ -31,7 +31,7 @@ export interface Permit {
   readonly agentProbe: number
 }
 
-/** A clock that tells steady milliseconds. */
+/** A clock with steady milliseconds. */
 interface Steady {
   steady(): number
 }
@@ -59,7 +59,7 @@ const agentField = 3
 const agentOpenedField = 4
 const ringField = 5
 
-/** Most numbers in the table, if that leaves room for enough keys. */
+/** Maximum of numbers in the table, if enough keys fit then. */
 const maxNumbers = 2 ** 18
 const maxKeys = 8_192
 const fewestKeys = 64
@@ -84,7 +84,7 @@ export interface CircuitChange {
   readonly agentId: string | undefined
 }
 
-/** @param onChange told of each circuit that opens or closes, and of each probe that fails */
+/** @param onChange called for each circuit that opens or closes, and for each probe that fails */
 export function createBreaker(
   settings: BreakerSettings,
   table: SharedTable,
@@ -141,7 +141,7 @@ class SharedBreaker implements Breaker {
     else this.#notify('closed', permit, changed)
   }
 
-  /** Call it without the lock, which others wait for. */
+  /** Call it without holding the lock. */
   #notify(change: CircuitChange['change'], { origin, agentId }: Permit, whose: Whose): void {
     if (whose !== undefined) this.#onChange({ change, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
@@ -211,9 +211,12 @@ class SharedBreaker implements Breaker {
     return true
   }
 
-  /** The circuit of an agent opened: for all, if that of another agent did within the window. True when it did for all. */
+  /**
+   * Notes that the circuit of an agent opened. True when it now opens for all agents, since that of another agent opened
+   * within the window.
+   */
   #noteAgent(origin: string, agentId: string, now: number): boolean {
-    // No other key is removed to make room: it could be the circuit of the agent itself.
+    // No other key is removed for it: it could be the circuit of the agent itself.
     const slot = this.#table.claim(origin, other => this.#isOver(other, now))
     if (slot < 0 || !this.#isClosed(slot)) return false
     const agent = this.#table.hashOf(agentId)
@@ -225,7 +228,7 @@ class SharedBreaker implements Breaker {
     return isSecond
   }
 
-  /** When every slot is taken by others that fail, one of them is forgotten. */
+  /** When every slot has a circuit with failures, one of them is forgotten. */
   #slotOf(key: string, now: number): number {
     const slot = this.#table.claim(key, other => this.#isOver(other, now))
     return slot < 0 ? this.#table.claim(key, () => true) : slot
@@ -259,7 +262,7 @@ class SharedBreaker implements Breaker {
     if (!this.#isOut(slot, probe)) return false
     if (succeeded) this.#table.release(slot)
     else {
-      // The probe learnt nothing: the next request probes again.
+      // The probe had no result: the next request probes again.
       this.#table.set(slot, opensField, now)
       this.#table.set(slot, probeField, 0)
     }

@@ -1,4 +1,4 @@
-/** The pace of callers: of this gateway alone, or of the fleet. */
+/** The rate limit of callers: of this gateway alone, or of the fleet. */
 export interface CallerRate {
   /** Takes one request: 0 when it may pass, else milliseconds until it may; undefined when `asked` must be waited for. */
   take(key: string, now: number): number | undefined
@@ -6,16 +6,16 @@ export interface CallerRate {
   asked(key: string): Promise<void>
 }
 
-/** The fleet is asked for a token at most so often: other calls of the caller may take what was leased. */
+/** The fleet is asked for a token at most this many times: other calls of the caller may take the leased tokens. */
 const maxAsks = 20
 
-/** And for so long at most, milliseconds: for a call that was under way, and for the next one. */
+/** Longest time of asking, milliseconds: for a call that was under way, and for the next one. */
 const longestAskMs = 2_000
 
 export interface Asking {
   /** Steady milliseconds. */
   readonly now: () => number
-  /** Ends it before anything is taken; the result then says nothing. */
+  /** Ends the wait before a token is taken; the result is then meaningless. */
   readonly isOver?: () => boolean
 }
 

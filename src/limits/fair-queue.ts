@@ -1,4 +1,4 @@
-/** Work of several owners, of which only so much runs at once. */
+/** A queue of work of several owners, with a maximum of work that runs at once. */
 
 export interface FairQueueLimits {
   /** Maximum of work at once, of all owners together and of one owner. */
@@ -28,7 +28,7 @@ interface Owner {
 
 /** Owners take turns, so that one of them delays another by at most `atOnce` pieces of work. */
 export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairQueueLimits): FairQueue {
-  // The order of turns: the owner that was served last stands at the end. Only owners with work are in it.
+  // The order of turns: the owner that was served last is at the end. Only owners with work are in it.
   const owners = new Map<string, Owner>()
   let running = 0
 

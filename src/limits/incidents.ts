@@ -28,7 +28,7 @@ export interface RankedName {
   readonly count: number
 }
 
-/** What was denied most, the highest first. */
+/** Names with the most denials, highest first. */
 export interface Denials {
   /** `policy/rule`; the rule is empty for the default of a policy. */
   readonly rules: readonly RankedName[]
@@ -38,7 +38,7 @@ export interface Denials {
 }
 
 export interface Incidents {
-  /** @returns what is kept of it: the agent may have chosen a long path */
+  /** @returns the kept record: a long path is cut */
   note(incident: Incident): Incident
   /** Latest first. */
   of(agentId: string): readonly Incident[]
@@ -73,7 +73,7 @@ interface Slot {
 
 const usualLimits: IncidentLimits = { agents: 500, ofAgent: 20, names: 200, hostsOfAgent: 20 }
 
-/** A text of its own: a part of a text keeps the whole of it in memory, here a URL of up to 16 KiB. */
+/** Copies the text: a slice would keep the whole text in memory, here a URL of up to 16 KiB. */
 function shortCopy(path: string): string {
   const start = Buffer.from(path.slice(0, maxPath)).toString()
   return path.length > maxPath ? `${start}…` : start
@@ -130,7 +130,7 @@ export function createIncidents(limits = usualLimits): Incidents {
       count(slot.agents, agentId)
       return kept
     },
-    // Those of other threads and gateways come later than they were.
+    // Incidents of other threads and gateways arrive late.
     of: agentId => (byAgent.get(agentId) ?? []).toReversed().sort((left, right) => right.at - left.at),
     denials: now => ({ rules: rank('rules', now), hosts: rank('hosts', now), agents: rank('agents', now) }),
   }

@@ -1,8 +1,8 @@
-/** What gateways ask the buckets of a fleet, and for how long the answers hold. */
+/** Calls of gateways to the buckets of a fleet, and how long the answers hold. */
 import type { CallerRate } from './caller-rate.ts'
 import type { RateLimit } from './token-bucket.ts'
 
-/** What a gateway asks the bucket of a key for, and what became of the tokens that it has leased. */
+/** A gateway's ask to the bucket of a key, with a report on the tokens that it has leased. */
 export interface LeaseAsk {
   readonly key: string
   /** Tokens to lease. */
@@ -13,11 +13,14 @@ export interface LeaseAsk {
   readonly returned: number
   /** Requests that passed without a token. Below 0: tokens that were spent, and not needed after all. */
   readonly debt: number
-  /** Those that the own share of this gateway let pass at once, while the bucket did not answer. */
+  /** Requests that the share of this gateway let pass out of its burst, while the bucket did not answer. */
   readonly own?: number
-  /** Those that it let pass at its pace: taken from what the bucket has gained meanwhile, also where it had no room for it. */
+  /**
+   * Requests that the share let pass at its rate: taken from the tokens that the bucket gained meanwhile, also beyond its
+   * burst.
+   */
   readonly paced?: number
-  /** Whether tokens are spent with the answer: the bucket does not hold them until it is told what became of them. */
+  /** Whether tokens are spent with the answer: the bucket does not wait for a report on them. */
   readonly isSpent?: boolean
   /** Time of the database at the last lease, milliseconds. More than `reportMs` later, `used` and `returned` do not count. */
   readonly leasedAt: number
@@ -38,11 +41,17 @@ export interface LeaseAnswer {
   readonly at: number
 }
 
-/** The bucket counts leased tokens for so long at least, milliseconds. A gateway that died keeps them no longer than twice that. */
+/**
+ * Minimum time for which the bucket counts leased tokens, milliseconds. The tokens of a gateway that died are free after
+ * twice that.
+ */
 export const leaseMs = 4_000
-/** It is told so long after the last lease what became of them: all of them are counted then. */
+/** Time after the last lease until which a report counts, milliseconds: then all leased tokens are counted. */
 export const reportMs = 2_000
-/** A gateway uses tokens for so long after it has asked for them. If an answer takes longer, it limits by its own share. */
+/**
+ * Time after the ask for which a gateway may use the tokens, milliseconds. If an answer takes longer, it limits by its
+ * share.
+ */
 export const usableMs = 1_000
 /** Gets tokens for the buckets of this gateway. */
 export interface TokenLeases extends Pick<CallerRate, 'asked'> {

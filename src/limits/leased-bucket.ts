@@ -29,11 +29,11 @@ import { type LeaseAnswer, type LeaseAsk, leaseMs, usableMs } from './lease.ts'
 import type { SharedTable, TableShape } from './shared-table.ts'
 import { createRateLimiter, type RateLimit, type RateLimiter } from './token-bucket.ts'
 
-/** Tokens are asked for before those that are there run out of time, milliseconds. */
+/** New tokens are asked for so long before the present ones expire, milliseconds. */
 const aheadMs = 300
-/** A gateway leases what its requests take in this time, milliseconds. */
+/** A gateway leases the tokens that its requests take in this time, milliseconds. */
 const supplyMs = 400
-/** How fast the measured demand follows, milliseconds. */
+/** Time constant of the measured demand, milliseconds. */
 const memoryMs = 500
 /** A key without requests for so long gives its tokens back, milliseconds. */
 const idleMs = 600
@@ -60,7 +60,7 @@ const field = {
   leasedAt: 11,
   /** 1 while this gateway limits by its own share, since the bucket does not answer in time. */
   alone: 12,
-  /** Requests that its share let pass, and that the bucket may not have been told of. */
+  /** Requests that the share let pass, and that may not be reported to the bucket yet. */
   own: 13,
 } as const
 
@@ -171,8 +171,8 @@ export class LeasedBuckets {
   }
 
   /**
-   * What to ask for a key now; undefined when there is nothing to say and the key is forgotten. Each ask ends with `accept`
-   * or `miss`.
+   * The ask for a key; undefined when there is nothing to report and the key is forgotten. Each ask ends with `accept` or
+   * `miss`.
    */
   ask(key: string, now: number): LeaseAsk | undefined {
     return this.#table.locked(() => {
@@ -188,7 +188,7 @@ export class LeasedBuckets {
     if (isIdle) this.#spareAll(slot, now)
     const isAlone = table.get(slot, field.alone) !== 0
     const all = table.get(slot, field.own)
-    // What its share has not regained yet came at once.
+    // The part that the share has not regained yet came out of its burst.
     const own = all === 0 ? 0 : Math.min(all, Math.ceil(this.#share().owed(key, now)))
     const ask = {
       // Alone, one token says that answers come in time again: more would be held in vain.
@@ -227,7 +227,7 @@ export class LeasedBuckets {
     })
   }
 
-  /** The ask was not answered. What was used counts as leased until the bucket forgets it. */
+  /** The ask was not answered. The used tokens count as leased until the bucket forgets them. */
   miss({ key }: LeaseAsk): void {
     this.#table.locked(() => {
       const slot = this.#table.find(key)

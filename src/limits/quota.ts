@@ -1,16 +1,16 @@
 import type { SharedAmount } from './shared-amount.ts'
 
 export interface QuotaLimits {
-  /** Of all keys together. */
+  /** Limit of all keys together. */
   readonly all: number
-  /** Of one key; 0 is no limit. */
+  /** Limit of one key; 0 is no limit. */
   readonly each: number
 }
 
 /** Limits an amount over all threads: of all keys together, and of each. */
 export interface Quota<Bound> {
   /**
-   * Adds to the amount if there is room. Otherwise nothing is added, and the result names the limit that was reached.
+   * Adds to the amount if the limits allow it. Otherwise nothing is added, and the result names the limit that was reached.
    *
    * @param key undefined: counts in the total alone
    */

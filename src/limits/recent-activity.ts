@@ -16,7 +16,7 @@ export interface RecentActivity {
   close(): void
 }
 
-/** @param onDelta takes what an agent did that others shall know (limits/activity.ts) */
+/** @param onDelta called with activity that others must know (limits/activity.ts) */
 export function createRecentActivity(onDelta?: (delta: ActivityDelta) => void): RecentActivity {
   return {
     activity: createActivityLog(undefined, onDelta),

@@ -1,4 +1,4 @@
-/** What happened by one rule. */
+/** Count of the decisions of one rule. */
 export interface RuleCount {
   /** Name of the policy whose rule it is. */
   readonly policy: string
@@ -22,10 +22,10 @@ export class RuleTally {
   readonly #maxEntries: number
   readonly #policies = new Map<string, Map<string | null, RuleEntry>>()
   #entries = 0
-  /** Those of which something is untold. */
+  /** Entries with counts that were not sent yet. */
   #waiting: RuleEntry[] = []
 
-  /** @param maxEntries what is counted; what comes later is not, so that names that change cannot fill memory */
+  /** @param maxEntries maximum of entries; further names are not counted, so that changing names cannot fill memory */
   constructor(maxEntries = 100_000) {
     this.#maxEntries = maxEntries
   }
@@ -38,7 +38,7 @@ export class RuleTally {
     entry.count += 1
   }
 
-  /** Takes a count that was made elsewhere: nobody is told of it again. */
+  /** Adds a count of another thread or gateway; it is not sent on. */
   add({ policy, rule, would, count }: RuleCount): void {
     const entry = this.#of(policy, rule, would)
     if (entry !== undefined) entry.count += count
@@ -50,7 +50,7 @@ export class RuleTally {
     return counts.sort((left, right) => right.count - left.count)
   }
 
-  /** What was noted here since this was asked last. */
+  /** Counts since the last call. */
   unsent(): readonly RuleCount[] {
     const sent = this.#waiting.map(entry => countOf(entry, entry.unsent))
     for (const entry of this.#waiting) entry.unsent = 0
@@ -58,7 +58,7 @@ export class RuleTally {
     return sent
   }
 
-  /** Requests are counted here: what is known costs two look-ups and no object. */
+  /** On the path of requests: a known entry costs two look-ups and no object. */
   #of(policy: string, rule: string | null, would: string | null): RuleEntry | undefined {
     // An effect has no space in its name.
     const key = would === null ? rule : `${would} ${rule}`

@@ -5,7 +5,7 @@
 import type { SharedTable, TableShape } from './shared-table.ts'
 
 export interface SharedAmount {
-  /** Adds `amount` unless all threads together would then have more than `most`. False: nothing was added. */
+  /** Adds `amount` unless all threads together would then have more than `max`. False: nothing was added. */
   take(key: string, amount: number, max: number): boolean
   /** Subtracts an amount that this thread added before. */
   give(key: string, amount: number): void

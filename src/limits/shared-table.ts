@@ -16,7 +16,7 @@ export interface TableShape {
 const reach = 32
 /** After so many waits of a tenth of a millisecond the holder of the lock counts as dead: half a second or more. */
 const maxSpins = 5_000
-/** Number of each field of a key that is new. */
+/** Initial value of each field of a key. */
 const initial = Number.NEGATIVE_INFINITY
 
 /** Words of the head: who holds the lock, slots in use, and two random seeds, so that callers cannot make keys collide. */
@@ -28,7 +28,7 @@ const headWords = 4
 interface TableKey {
   readonly low: number
   readonly high: number
-  /** Slot in which it was found last; -1 at first. */
+  /** Slot in which the key was last found; -1 at first. */
   slot: number
 }
 
@@ -46,7 +46,7 @@ export class SharedTable {
   /** Two words a slot, both zero when it is free. */
   readonly #keys: Int32Array<SharedArrayBuffer>
   readonly #values: Float64Array<SharedArrayBuffer>
-  /** Keys that this thread has seen: their hashes and places. */
+  /** Hashes and slots of the keys that this thread has used. */
   readonly #hashes: Memo<string, TableKey>
 
   /** @param thread number of this thread, from 0; no two at a time have the same */
@@ -104,7 +104,7 @@ export class SharedTable {
     Atomics.compareExchange(this.#head, lockWord, this.#thread + 1, 0)
   }
 
-  /** Does work that no other thread may see half done. */
+  /** Does work under the lock. */
   locked<T>(work: () => T): T {
     this.lock()
     try {
