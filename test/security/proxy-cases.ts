@@ -32,7 +32,7 @@ const elsewhere: Readonly<Record<string, readonly [string, string]>> = {
   A074: ['test/proxy/upstream-fails.ts', ' that breaks off midway breaks off visibly'],
   A075: ['test/proxy/client-aborts.ts', 'a client that leaves in the middle of a download cancels it'],
   A077: ['test/proxy/circuit.ts', 'five failures open the circuit of that origin alone'],
-  A079: ['test/security/raw-http.ts', 'raw_http_cases.json'],
+  A079: ['test/security/raw-http.ts', 'for (const one of cases) {'],
   A080: ['test/proxy/fields.ts', 'the fallback to Authorization takes the token'],
   A081: ['test/config/formats.ts', ' takes what is right and says what is wrong'],
 }
