@@ -44,7 +44,7 @@ const maxServers = 100
 const maxTools = 2_000
 /** Digests that are kept of one agent, bytes. */
 const maxBytes = 4_194_304
-/** Most names of changed tools in one report, and their longest form there. */
+/** Maximum of names of changed tools in one report, and their longest form there. */
 const maxAudited = 10
 const maxNameLength = 64
 /** Longest name that is kept, characters. Of longer ones the digest is kept: a server may make them as long as a list. */
@@ -53,8 +53,8 @@ const longestName = 128
 const longestServer = 512
 
 /**
- * Changes of one agent within an hour that people are told, and that have an entry each. Its server could change them with
- * each list: further ones are counted.
+ * Changes of one agent within an hour that are reported to people, with an audit entry each. Its server could change them
+ * with each list: further ones are counted.
  */
 const maxAuditedHourly = 20
 const hourMs = 3_600_000
@@ -65,7 +65,7 @@ interface ToolNotesParts {
   readonly clock: Clock
   /** Puts a change on record that is one of many: `audit/repeats.ts`. */
   readonly noteRepeated: (entry: AuditEntry, windowMs: number) => Promise<void>
-  /** Called for each change, once it is on record. `isTold`: people are to be told, too. */
+  /** Called for each change, once it is on record. `isAudited`: it has an entry, and is reported to people. */
   readonly onChange: (change: ToolChange, isAudited: boolean) => void
 }
 

@@ -153,7 +153,7 @@ function isOwnLoss(cause: TrustCause): boolean {
   return cause !== 'badCredential' && losses[cause] !== undefined
 }
 
-/** The times within the window, `most` of them at most. */
+/** The times within the window, at most `max` of them. */
 function remember(
   times: readonly number[],
   now: number,

@@ -1,4 +1,4 @@
-/** Least room that is taken, bytes. */
+/** Minimum size of the buffer, bytes. */
 const minCapacity = 1_024
 
 /**

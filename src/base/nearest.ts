@@ -1,7 +1,7 @@
 /** Longer words are cut: what a hostile document holds must not cost time. */
 const longestWord = 64
 
-/** `, did you mean X?` when one of the names is near to `given`, in any letter case; otherwise empty. */
+/** `, did you mean X?` when one of the names is similar to `given`, in any letter case; otherwise empty. */
 export function didYouMean(given: string, names: Iterable<string>): string {
   const name = nearest(given, names)
   return name === undefined ? '' : `, did you mean ${name}?`
@@ -14,7 +14,7 @@ export function nearest(given: string, names: Iterable<string>): string | undefi
   let least = Math.max(2, Math.ceil(wanted.length / 3)) + 1
   for (const name of names) {
     const distance = editDistance(wanted, name.toLowerCase(), least)
-    // A name of which no letter is left is not near.
+    // A name without a common letter is not similar.
     if (distance >= least || distance >= name.length) continue
     least = distance
     best = name

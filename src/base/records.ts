@@ -19,7 +19,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Forgets the oldest entry when there are more than `most`. */
+/** Forgets the oldest entry when there are more than `max`. */
 export function forgetOldest<K>(
   kept: Pick<Map<K, unknown> | Set<K>, 'size' | 'delete'> & { keys(): Iterable<K> },
   max: number,

@@ -264,7 +264,7 @@ export interface RefusalExtras {
   readonly headers?: readonly string[]
   /** Every mistake found, for `errors` in the problem document. */
   readonly errors?: readonly FieldError[]
-  /** Why, for the log alone: it may tell of addresses and settings that the caller must not learn. */
+  /** Why, for the log alone: it may have addresses and settings that the caller must not learn. */
   readonly cause?: string | undefined
   /** Kind of an upstream failure, for the log alone. */
   readonly failure?: FailureKind

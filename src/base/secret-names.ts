@@ -1,6 +1,6 @@
 /**
- * Which names stand for secrets: of header fields, query and form parameters, cookies and members of JSON. The one list
- * for what is shown to reviewers, told as a reason, and logged.
+ * Which names stand for secrets: of header fields, query and form parameters, cookies and members of JSON. The one list for
+ * texts that are shown to reviewers, given as a reason, and logged.
  */
 import { Memo } from './memo.ts'
 

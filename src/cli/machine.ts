@@ -35,7 +35,7 @@ async function checkDataFolder({ config, baseDirectory }: Configuration): Promis
   if (usesPostgres(config)) return
   const folder = resolve(baseDirectory, config.Storage.DataDirectory)
   try {
-    // Tried, since the permissions alone do not tell it to every user.
+    // Tried, since the permissions alone do not show it for every user.
     await rmdir(await mkdtemp(`${await firstThere(folder)}/.check-`))
     for (const file of ['gateway.db', 'gateway.lock'])
       await access(await firstThere(join(folder, file)), constants.W_OK)

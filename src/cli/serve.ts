@@ -35,7 +35,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
   const log = createLog(configuration.config.Logging.Level, shell.complain)
-  // Lines are gathered: those that tell why it ended must not be lost.
+  // Lines are buffered: those that say why it ended must not be lost.
   shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
   if (config.System.Server.Threads === 1) saveMemory()

@@ -5,7 +5,9 @@ import { boolean, choice, integer, list, optional } from './setting.ts'
 export const proxy = {
   Via: boolean(true, 'Add Via: 1.1 agent-gateway, which also detects loops.'),
   MaxRequestBytes: integer(0, 'Largest request body forwarded, bytes; 0 is no limit.'),
-  MaxEvaluatedBodyBytes: integer(8_388_608, 'Most bytes of one body that are held to decide on it.', { min: 1_024 }),
+  MaxEvaluatedBodyBytes: integer(8_388_608, 'Maximum of bytes of one body that are held to decide on it.', {
+    min: 1_024,
+  }),
   MaxHeldBytes: integer(
     67_108_864,
     'Bytes of all bodies held at once, a quarter of them for one agent; more get 503. Never more than a quarter of the heap limit of Node.js, and never less than one body of MaxEvaluatedBodyBytes.',
@@ -46,6 +48,6 @@ export const proxy = {
   ),
   UpgradeIdleSeconds: integer(300, 'A WebSocket on which nothing moves this long is closed.', { min: 1, max: 86_400 }),
   UpgradeMaxSeconds: integer(3_600, 'Longest life of a WebSocket.', { min: 1, max: 604_800 }),
-  UpgradeMaxBytes: integer(1_073_741_824, 'Most bytes of one WebSocket, both ways together; 0 is no limit.'),
+  UpgradeMaxBytes: integer(1_073_741_824, 'Maximum of bytes of one WebSocket, both ways together; 0 is no limit.'),
   CaFile: optional('PEM file of certificate authorities trusted in addition to the built-in ones.'),
 }

@@ -5,7 +5,7 @@
  */
 import { type Clock, clockIn, systemClock } from '../runtime/clock.ts'
 
-/** What a turn tells of the time. Steady milliseconds, but for `now`. */
+/** Times of one turn. Steady milliseconds, but for `now`. */
 export interface TimeSample {
   readonly sent: number
   readonly arrived: number

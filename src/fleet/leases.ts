@@ -12,7 +12,7 @@ const failedMs = 500
 const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
-/** Most keys in a call. */
+/** Maximum of keys in a call. */
 const maxKeys = 500
 
 /** Asks the buckets of the fleet. */
@@ -102,7 +102,7 @@ export class Leases implements TokenLeases {
       this.#isAway = now - sent > usableMs
       return true
     } catch {
-      // The store tells that it cannot be reached. Until it can, each gateway limits by its own share.
+      // The store reports that it cannot be reached. Until it can, each gateway limits by its own share.
       this.#isAway = true
       for (const ask of asks) buckets.miss(ask)
       return false

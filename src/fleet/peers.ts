@@ -9,7 +9,7 @@ export interface PeerRow {
   readonly applied: number
 }
 
-/** What a gateway tells the others about itself, for people. */
+/** Report of a gateway about itself, for people. */
 export interface MemberRow extends PeerRow, GatewayReport {
   readonly name: string
   readonly version: string
@@ -90,7 +90,7 @@ export class Peers<R extends PeerRow = PeerRow> {
     return peer !== undefined && sent - peer.since > this.fencedAfter
   }
 
-  /** Time at `now` until a gateway that has not heard of the change serves no more. */
+  /** Time at `now` until a gateway without the change serves no more. */
   fencedIn({ answered }: AwaitedChange, now: number): number {
     return answered + this.fencedAfter - now
   }

@@ -96,7 +96,7 @@ function stateOf({ applied }: MemberRow, silent: number, { fencedAfter }: FleetR
   return silent > silentMs ? 'Silent' : 'Serving'
 }
 
-/** One that has not told its digests yet differs in nothing. */
+/** A gateway that has not published its digests yet differs in nothing. */
 function differencesOf({ digests: ours }: MemberRow, { digests: theirs }: MemberRow): readonly string[] {
   if (Object.keys(theirs).length === 0) return []
   return Object.keys(ours).filter(name => ours[name] !== theirs[name])

@@ -137,7 +137,7 @@ async function secure(opening: Opening, first: Buffer, adopt: (connection: Duple
       endOpening()
       connection.off('end', leave)
       parts.onHandshake(connection.isSessionReused())
-      // After the handshake, since a resumed session has no moment before it in which node tells the name.
+      // After the handshake, since for a resumed session node does not report the name before.
       if (isNamed(tunnel, connection)) enter(opening, connection, adopt)
       else fail('sni mismatch')
     })

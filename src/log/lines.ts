@@ -1,6 +1,6 @@
 import { printableJson } from '../base/deceptive.ts'
 
-/** Where gathered lines go. It may keep the bytes until they are written. */
+/** Destination of buffered lines. It may keep the bytes until they are written. */
 export interface LineSink {
   write(lines: Buffer): void
   flush(): void
@@ -8,24 +8,24 @@ export interface LineSink {
 
 export interface Lines {
   write(line: string): void
-  /** Hands on what is gathered, and flushes the sink. */
+  /** Passes the buffered lines on, and flushes the sink. */
   flush(): void
 }
 
-/** Lines are gathered for this time, milliseconds, or until this many bytes. */
+/** Lines are buffered for this time, milliseconds, or until this many bytes. */
 const gatherMs = 10
 const gatherBytes = 65_536
 /** When more than this came in that time, the rest of the bytes may take so long to come, milliseconds. */
 const manyBytes = 4_096
 const longerMs = 40
-/** Most bytes of one UTF-16 unit: a JSON escape. */
+/** Maximum of bytes of one UTF-16 unit: a JSON escape. */
 const maxPerCharacter = 6
 
 /**
- * Gathers lines: each piece that is written wakes a thread, which costs as much as 70 lines. They are gathered as bytes,
- * since strings that wait outlive the young generation.
+ * Buffers lines: each write wakes a thread, which costs as much as 70 lines. They are buffered as bytes, since strings that
+ * wait outlive the young generation.
  */
-export function gatherLines(sink: LineSink): Lines {
+export function bufferLines(sink: LineSink): Lines {
   let buffer = Buffer.allocUnsafeSlow(gatherBytes)
   let used = 0
   let timer: NodeJS.Timeout | undefined

@@ -1,5 +1,5 @@
 import { systemClock } from '../runtime/clock.ts'
-import { gatherLines, type Lines } from './lines.ts'
+import { bufferLines, type Lines } from './lines.ts'
 import { type LogStatus, openLogOutput } from './output.ts'
 
 /**
@@ -25,7 +25,7 @@ export interface LogFields {
   readonly status?: number | undefined
   /** Code of the refusal, when the gateway answered itself. */
   readonly refusal?: string | undefined
-  /** Why the gateway refused, where the code does not tell. */
+  /** Why the gateway refused, where the code is not enough. */
   readonly cause?: string | undefined
   /** Why the upstream could not be reached or broke off: a value of the label of `agent_gateway_upstream_failures_total`. */
   readonly failure?: string | undefined
@@ -103,14 +103,14 @@ export interface ProcessLog extends Log {
  * JSON lines to standard output. Nothing waits for its reader: lines that cannot be written are dropped and counted.
  *
  * @param level the least severe that is written
- * @param complain told, at most once a minute, that lines cannot be written
+ * @param complain called, at most once a minute, when lines cannot be written
  */
 export function createLog(level: LogLevel | 'silent', complain: (text: string) => void = () => {}): ProcessLog {
   const output = openLogOutput({
     onProblem: problem => complain(`agent-gateway: log lines cannot be written (${problem}); they are dropped`),
     onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
   })
-  const stream = gatherLines(output)
+  const stream = bufferLines(output)
   const log = writers(level, stream)
   return { ...log, flush: stream.flush, status: () => output.status() }
 }

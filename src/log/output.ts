@@ -30,7 +30,7 @@ export interface LogOutputOptions {
 
 /** Bytes that may wait for a reader that is slow or stuck; lines that come then are dropped and counted. */
 const maxWaiting = 33_554_432
-/** Pause before writing is tried again, milliseconds: twice as long each time that a slow reader has made no room. */
+/** Pause before a write is retried, milliseconds: twice as long each time that a slow reader has read nothing. */
 const shortestPauseMs = 1
 const longestPauseMs = 32
 /** The same after an error, which may pass. */
@@ -50,7 +50,7 @@ export function openLogOutput(options: LogOutputOptions): LogOutput {
 
 interface LogDestination {
   readonly fd: number
-  /** Whether a write returns at once when there is no room. Other writes are made in the thread pool. */
+  /** Whether a write returns at once when the pipe is full. Other writes are made in the thread pool. */
   readonly returns: boolean
 }
 

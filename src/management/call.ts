@@ -23,7 +23,7 @@ export interface Caller {
 export interface OpenCall {
   readonly req: IncomingMessage
   readonly requestId: string
-  /** Aborts when the connection closes, or the caller loses what let it in: nothing more may be told. */
+  /** Aborts when the connection closes, or the caller loses its right to the call: nothing more may be sent. */
   readonly left: AbortSignal
   /** The id or name in the path, percent-decoded; empty when the path has none. */
   readonly named: string

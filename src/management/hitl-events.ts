@@ -4,7 +4,7 @@ import type { HitlEvent } from '../hitl/events.ts'
 import type { Handlers, ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** Interval of comments, milliseconds: without them a proxy in between may close a quiet stream. */
+/** Interval of comments, milliseconds: without them a proxy in between may close an idle stream. */
 const heartbeatMs = 15_000
 /** How often it is checked whether the stream may go on while nothing happens, milliseconds. */
 const checkMs = 1_000
@@ -34,7 +34,7 @@ function openStream({ events, stopping }: ManagementParts['hitl'], call: Managem
     if (!over) stream.push(null)
     over = true
   }
-  /** Nothing more may be told: what a slow reader has not taken is dropped. */
+  /** Nothing more may be sent: bytes that a slow reader has not read are dropped. */
   const cut = () => (stream.readableLength === 0 ? end() : stream.destroy())
   const say = (block: string) => {
     if (over) return

@@ -8,7 +8,7 @@ const maxKeyLength = 255
 
 /** How something that has an id is created. */
 interface Creation {
-  /** What tells its ids from those of other things: the operation, and what it belongs to. */
+  /** Scope of the ids: the operation, and the object that it belongs to. */
   readonly within: readonly string[]
   /** Whether something has, or had, this id. */
   readonly wasCreated: (id: string) => Promise<boolean>
@@ -20,8 +20,8 @@ interface Creation {
 
 /**
  * Creates something once for each `Idempotency-Key` of a caller. The id is made from caller and key: so the database itself
- * refuses the second one, whichever gateway is called, and nothing is kept for a key. The answer of the first call, which
- * shows a secret, cannot be had again: a repeat is refused with the id in `created`.
+ * refuses the second one in any gateway, and nothing is kept for a key. The answer of the first call, which shows a secret,
+ * cannot be had again: a repeat is refused with the id in `created`.
  */
 export async function createOnce(call: ManagementCall, creation: Creation): Promise<Reply | Refusal> {
   const key = readIdempotencyKey(call)

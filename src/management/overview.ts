@@ -8,7 +8,7 @@ import type { TimeRange } from '../telemetry/history.ts'
 import { type Handlers, textsOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** Entries of the audit trail that tell of trust. */
+/** Entries of the audit trail about trust. */
 const trustActions = ['agent.trust', 'agent.quarantine', 'agent.liftQuarantine']
 /** Changes of trust, and verdicts, that are shown. */
 const latest = 50

@@ -56,11 +56,11 @@ export async function prepareInput(language: LanguageOptions, input: PolicyInput
 export async function prepareSet(language: LanguageOptions, inputs: readonly PolicyInput[]): Promise<PreparedSet> {
   const prepared: Prepared[] = []
   for (const input of inputs) prepared.push(await prepareInput(language, input))
-  return gather(prepared)
+  return combine(prepared)
 }
 
 /** Policies that were checked one by one, as a set. */
-export function gather(prepared: readonly Prepared[]): PreparedSet {
+export function combine(prepared: readonly Prepared[]): PreparedSet {
   const entries = new Map<string, PolicyEntry>()
   const places = new Map<string, string>()
   const lines: string[] = []

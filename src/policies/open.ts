@@ -4,7 +4,7 @@ import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { type BookOptions, createBook, type PolicyBook } from './book.ts'
 import { changesBetween, type PolicyChanges } from './changes.ts'
-import { gather, type PolicyInput, type Prepared, prepareInput } from './entry.ts'
+import { combine, type PolicyInput, type Prepared, prepareInput } from './entry.ts'
 import { createFileCache, type FileCache, stampsOf } from './file-cache.ts'
 import { isPolicyFile, isPolicyTestFile, type PolicyFolder, readPolicyFile, readPolicyFolder } from './files.ts'
 import { createFollower } from './follow.ts'
@@ -64,7 +64,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
   const stamp = await look()
   const missing: string[] = []
   const found = await files.read().catch(error => noFiles(error, missing))
-  const lines = await book.load(gather([...prepared, ...found]))
+  const lines = await book.load(combine([...prepared, ...found]))
   if (lines.length > 0) {
     follower.close()
     throw new StartupError(lines.join('\n'))
@@ -74,7 +74,7 @@ export async function openPolicies(options: PoliciesOptions): Promise<Policies> 
   reloader = createReloader(
     {
       ...{ lookMs, look, read },
-      load: changed => book.load(gather([...prepared, ...changed])),
+      load: changed => book.load(combine([...prepared, ...changed])),
       report(problems) {
         const before = inForce
         inForce = book.list()

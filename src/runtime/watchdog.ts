@@ -49,7 +49,7 @@ export function watchFirstThread({ beats, silent }: ThreadWatch): void {
   }, beatMs)
 }
 
-/** Looks after the first thread from a new one. `onError` hears that the watch itself has failed. */
+/** Watches the first thread from a new one. `onError` is called when the watch itself fails. */
 export function watchInThread(watch: ThreadWatch, onError: (error: unknown) => void): void {
   // tsc rewrites the extension in imports but not in URLs.
   const file = new URL(`./watchdog-thread${extname(import.meta.url)}`, import.meta.url)

@@ -93,7 +93,7 @@ export interface AgentTable {
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
   /** `lastAdmin` as in `update`. */
   remove(id: string, entry: AuditEntry): Promise<'removed' | 'notFound' | 'lastAdmin'>
-  /** `exists`: the agent has a key with this id. `full`: it has `most` keys already. `wrongState`: it is revoked. */
+  /** `exists`: the agent has a key with this id. `full`: it has `max` keys already. `wrongState`: it is revoked. */
   addKey(
     id: string,
     key: AgentKey,

@@ -13,7 +13,7 @@ const probeHolds = 1_000
 export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
   readonly call: TableCall
   readonly clock: Clock
-  /** Rejects when there is no room for more, on an engine where the write of `probe` does not need any. */
+  /** Rejects when the disk is full, on an engine where the write of `probe` needs no space. */
   readonly assertSpace?: () => Promise<void>
 }
 

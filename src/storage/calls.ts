@@ -1,7 +1,7 @@
 /** Calls that ask for held requests, in the storage contract. */
 /** How the call that asks for an item goes on. */
 export interface HitlCall {
-  /** It waits for the outcome; or it is told to try again; or it is told the id, and may ask at any time. */
+  /** The call waits for the outcome; or its answer says to try again; or its answer has the id, for polling. */
   readonly kind: 'waits' | 'retries' | 'polls'
   /** Hex; the agent can cancel a call that waits with it. */
   readonly cancelKey?: string | undefined
@@ -13,6 +13,6 @@ export interface EndedCall extends Pick<HitlCall, 'cancelKey'> {
   readonly now: number
   /** No other call waits for the item in this gateway. */
   readonly isLast: boolean
-  /** It was told to try again. */
+  /** Its answer said to try again. */
   readonly isAnswered: boolean
 }

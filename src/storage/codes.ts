@@ -10,7 +10,7 @@ export interface CodeRecord {
 }
 
 export interface CodeTable {
-  /** Keeps a code. Those that expired at `now` are forgotten, and of more than `most` those that expire first. */
+  /** Keeps a code. Those that expired at `now` are forgotten, and of more than `max` those that expire first. */
   keep(code: CodeRecord, limits: { readonly now: number; readonly max: number }, entry: AuditEntry): Promise<void>
   /** The agent of a code that is not over at `now`. The code is used up: of several callers one gets it. */
   take(hash: string, now: number): Promise<string | undefined>

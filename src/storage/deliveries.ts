@@ -42,12 +42,12 @@ export interface DeliveryTable {
   /** Others may take the hooks of the owner. */
   leave(owner: string): Promise<void>
   /**
-   * Drops those older than `before`. Of a hook that has more than `most`, it drops the oldest of the agents that have the most
-   * there: an agent that has no more than its equal share of `most` loses none.
+   * Drops those older than `before`. Of a hook that has more than `max`, it drops the oldest of the agents that have the most
+   * there: an agent that has no more than its equal share of `max` loses none.
    */
   prune(before: number, max: number): Promise<readonly Dropped[]>
 }
 
-/** The hooks that are told of an event. */
+/** The hooks that subscribe to an event. */
 export const hooksFor = (type: EventNote['type'], subscriptions: readonly WebhookSubscription[]): readonly string[] =>
   subscriptions.filter(({ types }) => types.includes(type)).map(({ hook }) => hook)

@@ -1,7 +1,7 @@
-/** Events in the storage contract: what happened to held requests and agents, told by the commits that did it. */
+/** Events in the storage contract: changes of held requests and agents, written by the commits that made them. */
 import type { hitlEvents } from '../base/hitl-events.ts'
 
-/** What an operation tells. Agents are named by their ids. */
+/** The event of an operation. Agents are named by their ids. */
 export interface EventNote {
   readonly type: (typeof hitlEvents)[number]
   /** Milliseconds since the epoch. */

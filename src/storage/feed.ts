@@ -14,7 +14,7 @@ export type StoreChange =
   | { readonly table: 'grants'; readonly key: string; readonly now: undefined }
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
 
-/** Whether a write that changes this is answered when it is in force. Nobody waits until an event was told. */
+/** Whether a write that changes this is answered when it is in force. Nobody waits until an event was delivered. */
 export const isAwaited = ({ table }: Pick<StoreChange, 'table'>): boolean => table !== 'events'
 
 /** Calls come in the order of the commits, also while the promise of an earlier one is open. They must not throw. */
@@ -33,7 +33,7 @@ export interface Feed<T, All = readonly T[]> {
 export interface Feeds {
   readonly agents: Feed<AgentRecord>
   readonly policies: Feed<PolicyRecord>
-  /** Grants that were withdrawn. Any of them may have been when a follower is told to load. */
+  /** Grants that were withdrawn. When a follower is called to load, any of them may have been withdrawn. */
   readonly grants: Feed<never, undefined>
   /** Its followers need not have an event when the write that caused it is answered. */
   readonly events: Feed<StoredEvent, EventHistory>
@@ -42,8 +42,8 @@ export interface Feeds {
 }
 
 /**
- * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they
- * show: those up to it are not told again.
+ * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they show:
+ * those up to it are not reported again.
  */
 export type ReadAll<All> = (onAll: (all: All, upTo?: number) => void) => Promise<unknown>
 
@@ -66,7 +66,7 @@ export class Channel<T, All = readonly T[]> implements Feed<T, All> {
     return this.#followers.size > 0
   }
 
-  /** Changes may have been missed: shows everything as it is now. Changes that come before are not told: it shows them. */
+  /** Changes may have been missed: shows everything as it is now. Changes before that are not reported: they are in it. */
   async reload(): Promise<void> {
     for (const follower of this.#followers.keys()) this.#followers.set(follower, Infinity)
     if (this.#followers.size > 0) await this.#load(() => [...this.#followers.keys()])
@@ -92,7 +92,7 @@ export class Channel<T, All = readonly T[]> implements Feed<T, All> {
   }
 }
 
-/** Its failure is told to a caller that may have given up. */
+/** The caller that gets its failure may have given up. */
 function noted<T>(work: Promise<T>): Promise<T> {
   work.catch(() => undefined)
   return work

@@ -130,7 +130,7 @@ export interface HitlLimits {
   readonly joinsSince: number
 }
 
-/** The limit that leaves no room. */
+/** The limit that is reached. */
 export type Full = 'queueFull' | 'agentQueueFull' | 'bytesFull' | 'agentBytesFull'
 
 export interface HitlFilter {
@@ -161,9 +161,9 @@ export interface GatewayAttempts {
 
 export interface HitlTable {
   /**
-   * Stores a pending request if the limits leave room. One agent's idempotency key names one item: pending and
-   * unexpired, or decided and not yet pruned. `keyUsed`: a grant let a request with this key pass. A record without a key but
-   * with a repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that item.
+   * Stores a pending request if the limits allow it. One agent's idempotency key names one item: pending and unexpired, or
+   * decided and not yet pruned. `keyUsed`: a grant let a request with this key pass. A record without a key but with a
+   * repeat digest joins an item of the agent with the same digest, unless `unjoin` has closed that item.
    */
   insert(
     record: HitlRecord,

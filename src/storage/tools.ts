@@ -25,7 +25,7 @@ export interface ToolTable {
    * Keeps them in the place of those before. Of an agent with more than the limits, the servers that changed longest ago are
    * forgotten, but never this one.
    *
-   * @param change for the trail, and told to people; undefined when no tool has changed, or one of many has
+   * @param change for the trail and for people; undefined when no tool has changed, or one of many has
    */
   keep(tools: ToolDigests, limits: ToolLimits, change?: AuditEntry): Promise<void>
 }

@@ -19,7 +19,7 @@ export interface HeldTotals {
 
 export interface SpaceRequest extends Omit<HitlLimits, 'joinsSince'> {
   readonly agentId: string
-  /** What has expired by then takes no room. */
+  /** Items that have expired by then take no space. */
   readonly now: number
 }
 

@@ -58,7 +58,7 @@ export function createGrant(parts: GrantParts): Grant {
     if (typeof attempts === 'number') return refuseAttempt(attempts)
     let failed = false
     try {
-      // The fleet is asked for attempts alone that have room here.
+      // The fleet is asked only for attempts that are within the limit here.
       const waits = await Promise.all(attempts.map(attempt => attempt.confirm()))
       const wait = Math.max(...waits.map(seconds => seconds ?? 0))
       if (wait > 0) return refuseAttempt(wait)
@@ -82,7 +82,7 @@ function tokenOf({ endsAt: _, ...token }: SessionReply): TokenReply {
 const refuseAttempt = (seconds: number): Refusal =>
   refuse('too_many_logins', undefined, { headers: ['Retry-After', String(seconds)] })
 
-/** Begins an attempt in all of them or in none; seconds to wait if there is no room. */
+/** Begins an attempt in all of them or in none; seconds to wait if the limit is reached. */
 function beginAll(keys: readonly (readonly [Throttle, string])[]): readonly LoginAttempt[] | number {
   const begun: LoginAttempt[] = []
   for (const [throttle, key] of keys) {

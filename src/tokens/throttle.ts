@@ -10,23 +10,26 @@ interface FailedLogins {
   failures: number[]
   /** Attempts under way: each may turn out a failure, so it counts as one until it is over. */
   underway: number
-  /** Steady time before which the fleet has no room. */
+  /** Steady time until which the limit of the fleet is reached. */
   fullUntil: number
 }
 
 /** Room for attempts in all gateways of a fleet together. */
 export interface FleetAttemptLimit {
-  /** Takes room for an attempt: 0, or milliseconds until there is some. Undefined when the fleet does not answer. */
+  /** Counts an attempt: 0, or milliseconds until it is allowed. Undefined when the fleet does not answer. */
   take(key: string): Promise<number | undefined>
-  /** An attempt that took room did not fail. */
+  /** A counted attempt did not fail. */
   giveBack(key: string): void
   /** Gateways of the fleet. */
   gateways(): number
 }
 
-/** An attempt that has room in this gateway. */
+/** An attempt that is within the limit of this gateway. */
 export interface LoginAttempt {
-  /** Takes room in the fleet, too: undefined, or seconds to wait when there is none. The attempt must be ended then as well. */
+  /**
+   * Counts the attempt in the fleet, too: undefined, or seconds to wait when the limit is reached. The attempt must be ended
+   * in both cases.
+   */
   confirm(): Promise<number | undefined>
   /** Each attempt is ended once. */
   end(failed: boolean): void
@@ -34,7 +37,10 @@ export interface LoginAttempt {
 
 /** Counts failures per key. */
 export interface Throttle {
-  /** Begins an attempt; seconds to wait when there is no room for it. Asks nobody, so a flood costs the fleet nothing. */
+  /**
+   * Begins an attempt; seconds to wait when the limit is reached. It does not ask the fleet, so a flood costs the fleet
+   * nothing.
+   */
   begin(key: string): LoginAttempt | number
 }
 
@@ -89,7 +95,7 @@ export function createThrottle(limit: number, clock: Clock, fleet?: FleetAttempt
       const attempts = attemptsOf(key)
       if (clock.steady() < attempts.fullUntil) return secondsUntil(attempts.fullUntil)
       if (attempts.failures.length >= limit) return secondsUntil((attempts.failures[0] ?? 0) + windowMs)
-      // The others may well succeed, and then there is room again.
+      // The other attempts may succeed and end before.
       if (attempts.failures.length + attempts.underway >= limit) return 1
       attempts.underway++
       return createAttempt(key)

@@ -5,7 +5,7 @@ import { checkBytes, readFields } from './http1-head.ts'
 /** Longest line before a chunk: its size and extensions, which are ignored, bytes. */
 const maxSizeLine = 1_024
 const quoted = String.raw`"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"`
-/** Most hexadecimal digits of a size that is an exact number. Extensions have no space around them. */
+/** Maximum of hexadecimal digits of a size that is an exact number. Extensions have no space around them. */
 const sizeLine = new RegExp(`^([0-9a-f]{1,12})(?:;${tokenPattern}(?:=(?:${tokenPattern}|${quoted}))?)*$`, 'i')
 const carriageReturn = 0x0d
 const lineFeed = 0x0a

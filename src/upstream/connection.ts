@@ -17,7 +17,7 @@ export interface ConnectionPool {
   /** All connections, free or not. */
   readonly all: Set<Connection>
   open: number
-  /** Connections that may soon have room for many requests. */
+  /** Connections that may soon have capacity for many requests. */
   opening: number
   /** The last connection that was tried speaks HTTP/2, or none was tried yet. */
   multiplexes: boolean
@@ -25,7 +25,7 @@ export interface ConnectionPool {
 
 /** Handler of the events of a connection. */
 export interface ConnectionOwner {
-  /** It has room for a request. */
+  /** The connection has capacity for a request. */
   giveBack(connection: Connection): void
   /** It accepts no more requests; those under way go on. Called once, before `discard`, if there are any. */
   retired(connection: Connection): void
@@ -73,7 +73,7 @@ export interface ConnectionParts {
 /** Streams of one HTTP/2 connection at a time; the upstream may want fewer. */
 export const maxStreams = 100
 
-/** One connection to one origin. Carries one request at a time, over HTTP/2 as many as there is room for. */
+/** One connection to one origin. Carries one request at a time, over HTTP/2 as many as the upstream allows. */
 export class Connection implements ConnectionLease, CarrierEvents {
   readonly pool: ConnectionPool
   readonly carrier: Carrier
@@ -134,7 +134,9 @@ export class Connection implements ConnectionLease, CarrierEvents {
     return true
   }
 
-  /** Sends a request that has its place here. False: there is no more room, and it must go elsewhere. */
+  /**
+   * Sends a request for which capacity was reserved. False: the capacity is gone, and the request needs another connection.
+   */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): boolean {
     if (this.#retired || this.carrier.destroyed || (this.multiplexed && this.#full)) {
       this.#underway -= 1

@@ -78,7 +78,7 @@ export class Connections implements ConnectionOwner {
     return takeFree(pool, resolution) ?? (this.#isComing(pool) ? undefined : this.#openConnection(pool, resolution))
   }
 
-  /** In a full pool an idle connection makes room. Over HTTP/2 one that is in use may serve as well. */
+  /** In a full pool an idle connection is closed first. Over HTTP/2 one that is in use may serve as well. */
   #takeNew(pool: ConnectionPool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) retireIdle(pool)
     return this.#openConnection(pool, resolution) ?? (pool.multiplexes ? takeFree(pool, resolution) : undefined)

@@ -9,7 +9,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { RefusedStreamError, StaleConnectionError, UpstreamError, type UpstreamRequest } from './handler.ts'
 import { UpstreamBusyError } from './waiting-queue.ts'
 
-/** Errors of the system by their code, as far as it tells more than that something failed. */
+/** Errors of the system whose code names the kind of failure. */
 const kinds: Readonly<Record<string, FailureKind>> = {
   ECONNREFUSED: 'refused',
   ECONNRESET: 'reset',

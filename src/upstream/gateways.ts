@@ -7,7 +7,7 @@ export class Gateways {
   ownPorts: ReadonlySet<number> = new Set()
   /** Addresses and ports of the others. */
   #peers: ReadonlySet<string> = new Set()
-  /** Ports of those on this machine, which has more addresses than the one that they tell. */
+  /** Ports of gateways on this machine, which has more addresses than the one that they publish. */
   #neighbours: ReadonlySet<number> = new Set()
 
   /** @param urls each with an IP address */
@@ -25,7 +25,7 @@ export class Gateways {
   }
 }
 
-/** What a gateway of another version tells in another way is left out. */
+/** Addresses in an unknown form, of another version, are left out. */
 function endpointsIn(text: string): { readonly ip: string; readonly port: number }[] {
   const url = URL.parse(text)
   const ip = url === null ? undefined : canonicalAddress(url.hostname.replace(/^\[|\]$/g, ''))

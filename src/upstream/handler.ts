@@ -34,7 +34,7 @@ export interface ResponseHead {
 
 /** Controls one exchange. Has no effect when the exchange is over. */
 export interface Control {
-  /** Ends it at once: `onResponseError` is told `reason`. */
+  /** Ends it at once: `onResponseError` is called with `reason`. */
   abort(reason: Error): void
   /** Stops reading the answer until `resume`. Bytes that were read before are still delivered. */
   pause(): void
@@ -60,7 +60,7 @@ export interface UpstreamHandler {
   /** An answer with status 1xx. */
   onInterim?(head: ResponseHead): void
   onResponseStart(head: ResponseHead): void
-  /** The answer was 101. What the upstream sends is told as the body of that answer; bytes for it go into the socket. */
+  /** The answer was 101. Bytes from the upstream arrive as the body of that answer; bytes for it go into the socket. */
   onTunnel?(socket: Socket): void
   /** `chunk` is valid during this call alone: its memory is used again. */
   onResponseData(chunk: Buffer): void

@@ -100,8 +100,8 @@ export class Http2Exchange extends UpstreamExchange {
   }
 
   /**
-   * Node tells a reset from an end nowhere, least of all one that says NO_ERROR. But it ends the body of a stream that is
-   * still open for END_STREAM alone; one that was reset is closed by then.
+   * Node does not distinguish a reset from an end, least of all a reset with NO_ERROR. But it ends the body of a stream that
+   * is still open for END_STREAM alone; one that was reset is closed by then.
    */
   #noteEnd(): void {
     const stream = this.#stream

@@ -15,7 +15,7 @@ export class Outbox {
   readonly #refused: (posted: Posted) => void
   #posted: Posted[] = []
 
-  /** @param refused called for a request whose connection has no more room */
+  /** @param refused called for a request whose connection has no more capacity */
   constructor(refused: (posted: Posted) => void) {
     this.#refused = refused
   }

@@ -93,7 +93,7 @@ function destinationOf(url: URL): { readonly origin: Origin; readonly path: stri
 
 interface Limits {
   readonly ms: number
-  /** Most bytes of a body. 0: it is not read. */
+  /** Maximum of bytes of a body. 0: it is not read. */
   readonly bytes: number
   readonly signal: AbortSignal
   readonly isTrusted?: boolean

@@ -127,7 +127,7 @@ class NameLookup {
     )
   }
 
-  /** There is no room for it in the line. */
+  /** The queue is full. */
   refuse(): void {
     this.#answer({ failed: 'name_busy' })
   }

@@ -15,7 +15,7 @@ export interface UndiciParts extends ExchangeParts {
 
 type Controller = Dispatcher.DispatchController
 
-/** One exchange of undici, told to a handler of ours. */
+/** One exchange of undici, passed to a handler of the gateway. */
 export class UndiciExchange extends UpstreamExchange implements Dispatcher.DispatchHandler {
   readonly body: Buffer | Readable | null
   readonly #parts: UndiciParts

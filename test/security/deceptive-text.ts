@@ -3,7 +3,7 @@
 import t from 'tap'
 import { escapeDeceptive, escapeLines, printableJson } from '../../src/base/deceptive.ts'
 import { runCommand } from '../../src/cli/commands.ts'
-import { gatherLines } from '../../src/log/lines.ts'
+import { bufferLines } from '../../src/log/lines.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { startReview } from '../fixtures/review.ts'
@@ -76,7 +76,7 @@ t.test('the log writes it as escapes of JSON', async t => {
   const write = (bytes: Buffer) => {
     written += bytes
   }
-  const lines = gatherLines({ write, flush: () => {} })
+  const lines = bufferLines({ write, flush: () => {} })
   lines.write(`${JSON.stringify({ error: tricks })}\n`)
   lines.write(`{"plain":1}\n`)
   lines.flush()

@@ -73,7 +73,7 @@ function trustVariables(trust: TrustFiles | undefined): Record<string, string> {
     ...Object.fromEntries(bundleNames.map(name => [name, trust.bundle])),
     NODE_EXTRA_CA_CERTS: trust.extra,
     DENO_CERT: trust.extra,
-    // uv has its own roots unless it is told to take those of SSL_CERT_FILE. It renamed the variable.
+    // uv has its own roots unless it is set to take those of SSL_CERT_FILE. It renamed the variable.
     UV_NATIVE_TLS: 'true',
     UV_SYSTEM_CERTS: 'true',
   }

@@ -16,7 +16,7 @@ export interface SentAnswer {
 
 export const lastAnswer = signal<SentAnswer | undefined>(undefined)
 
-/** Most bytes of an answer that are read. */
+/** Maximum of bytes of an answer that are read. */
 const mostBytes = 1_048_576
 
 effect(() => {

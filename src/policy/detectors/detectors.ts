@@ -37,7 +37,7 @@ export const detectors: readonly Detector[] = [
   token('stripe-key', ['sk_live_', 'rk_live_', 'sk_test_', 'whsec_'], word, 20),
   token('anthropic-key', ['sk-ant-'], urlSafe, 32),
   token('openai-key', ['sk-proj-', 'sk-svcacct-'], urlSafe, 32),
-  // Older keys are long and have no dash, which tells them from words.
+  // Older keys are long and have no dash, unlike words.
   token('openai-key', ['sk-'], word, 40),
   token('google-api-key', ['AIza'], urlSafe, 35),
   token('google-oauth-secret', ['GOCSPX-'], urlSafe, 24),

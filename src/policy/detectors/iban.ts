@@ -15,7 +15,7 @@ const valueOfCharacter = (code: number) => (code < 58 ? code - 48 : code - 55)
 
 const shortest = 15
 const longest = 34
-/** Most characters that are looked at, spaces included. */
+/** Maximum of characters that are looked at, spaces included. */
 const maxCharacters = 42
 /** Text may follow an account number of this length; a shorter one must end with the text. */
 const plainlyLong = 20

@@ -95,7 +95,7 @@ function behindGroup(text: Text, from: number, length: number, separator: number
   return runLength(text, from, digit, length) === length && text.bytes[end] === separator ? end + 1 : 0
 }
 
-/** The place behind a group of `least` to `most` digits that no letter or digit follows, or 0. */
+/** The place behind a group of `least` to `max` digits that no letter or digit follows, or 0. */
 function lastGroup(text: Text, from: number, least: number, max: number): number {
   const length = runLength(text, from, digit, max + 1)
   const end = from + length

@@ -3,7 +3,7 @@
  * times as fast as a loop in JavaScript. The function is short, so its instructions stand here as bytes.
  */
 
-/** Most bytes in which one search looks for the beginning of a run. */
+/** Maximum of bytes in which one search looks for the beginning of a run. */
 export const searchedBytes = 4_096
 /** Bytes after these that the search reads as well. */
 const bytesBehind = 64

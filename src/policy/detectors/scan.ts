@@ -53,7 +53,7 @@ export interface Pass {
   run(text: Text, from: number, to: number, found: DetectorFindings): number
 }
 
-/** Most bytes of one piece: a millisecond for the worst text. */
+/** Maximum of bytes of one piece: a millisecond for the worst text. */
 const pieceBytes = 16_384
 
 /** One search over one text. */

@@ -48,7 +48,7 @@ export function isUrlPassword(text: Text, at: number): boolean {
   return slash >= 2 && bytes[slash] === 47 && bytes[slash - 1] === 47 && bytes[slash - 2] === 58
 }
 
-/** Where the part of a URL that ends at `end` begins; -1 unless it has `least` to `most` UTF-16 units. */
+/** Where the part of a URL that ends at `end` begins; -1 unless it has `least` to `max` UTF-16 units. */
 function partStart({ bytes, utf8 }: Text, end: number, least: number, max: number): number {
   let at = end
   let length = 0

@@ -64,7 +64,7 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore,
   readonly ruleReason: string | null
   /** For reviewers: the title of the rule with the values of the request; null where it has none. */
   readonly title: string | null
-  /** For reviewers of a held request: what it asks for (operation.ts); null where method and path tell. */
+  /** For reviewers of a held request: its operation (operation.ts); null where method and path show it. */
   readonly operation: string | null
   /** The conditions that held, with the values they saw. */
   readonly matched: readonly MatchedCondition[]

@@ -6,7 +6,7 @@ import type { Rulebook } from './rulebook.ts'
 
 /**
  * Whether a rule of the agent's own policy may let an MCP message pass at a URL that the rule names exactly. The agent
- * chooses everything else that could tell an endpoint of MCP from other URLs.
+ * chooses everything else that could distinguish an endpoint of MCP from other URLs.
  *
  * @param post the request as if it were a POST with a body that is not known
  */

@@ -6,8 +6,8 @@ import { missing, unreadable } from '../values/truth.ts'
 import { cutText, shownText } from './title.ts'
 
 /**
- * What a request asks for where method and path do not tell: the method and tool of MCP, the operation and root fields of
- * GraphQL (its name is the agent's free choice), the provider and model of a call to a model. The first field of a list
+ * The operation of a request where method and path do not show it: the method and tool of MCP, the operation and root fields
+ * of GraphQL (its name is the agent's free choice), the provider and model of a call to a model. The first field of a list
  * says whether the request is one of its kind.
  */
 const kinds = [

@@ -130,7 +130,7 @@ function readCondition(keys: Keys, path: string, { problems, scope }: ConditionC
 
 type WireValue = Pick<Condition, 'value' | 'valueType'>
 
-/** The value as wire text. Only equality tells a typed value from its spelling. @throws ConditionError */
+/** The value as wire text. Only equality distinguishes a typed value from its spelling. @throws ConditionError */
 function readValue(keys: Keys, operator: Operator): WireValue {
   const value = keys.get('value') ?? operator.form.standard
   if (value === undefined) throw new ConditionError(`${operator.name} must have a value`)

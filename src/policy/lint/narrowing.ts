@@ -119,7 +119,7 @@ class FieldValues {
     }
   }
 
-  /** All of them where the value cannot be told. */
+  /** All of them where the value cannot be read. */
   of(facts: Facts): readonly CompiledRule[] {
     const { field, ignoreCase } = this.#like
     const value = field.read(facts, this.#scope.zone)

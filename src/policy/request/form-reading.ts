@@ -57,7 +57,7 @@ function placeOf(text: string, separator: string, start: number): number {
 
 /** Steps that reading a name or a value takes at most, beside its characters. */
 const stepsPerPart = 24
-/** Most different names of one form. */
+/** Maximum of different names of one form. */
 const maxNames = 10_000
 
 /** A pair that is being read. */

@@ -25,7 +25,7 @@ export interface AgentFacts {
   readonly trustScore: number
 }
 
-/** The request as far as its head tells. Strings are exactly those that will be sent. */
+/** The head of the request. Strings are exactly those that will be sent. */
 export interface RequestHead {
   /** Upper case. */
   readonly method: string

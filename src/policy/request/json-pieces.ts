@@ -9,7 +9,7 @@ export type ParsePiece = (text: string, escapedNames: boolean) => unknown
 
 /** Deepest nesting that is read; deeper bodies are unreadable. */
 const maxDepth = 64
-/** Most members of one object: listing the names of 90,000 takes 70 ms, and cannot be divided. */
+/** Maximum of members of one object: listing the names of 90,000 takes 70 ms, and cannot be divided. */
 const maxMembers = 10_000
 
 /**

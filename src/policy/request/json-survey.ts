@@ -126,7 +126,7 @@ export function endOfWord(bytes: Uint8Array, from: number): number {
   return parts > 1 ? -at : at
 }
 
-/** Quotes this near are found by looking, others by indexOf, which looks at many bytes at once. */
+/** Quotes within so many bytes are found one by one, others by indexOf, which reads many bytes at once. */
 const shortBytes = 8
 
 /** The quote that ends a string, from `from` on, where no backslash escapes the character; -1 if not before `limit`. */

@@ -4,7 +4,7 @@ import { numericOf } from '../values/numbers.ts'
 import type { Budget, Work } from '../values/work.ts'
 import { type ParsePiece, PieceReader } from './json-pieces.ts'
 
-/** Most values that a body may have: members and elements, lists and objects included. */
+/** Maximum of values that a body may have: members and elements, lists and objects included. */
 export const maxJsonValues = 100_000
 
 /** JSON that was read. */

@@ -11,7 +11,7 @@ import {
   secretSignals,
 } from './risk-signals.ts'
 
-/** Most points that the body alone can add. */
+/** Maximum of points that the body alone can add. */
 const bodyCap = 75
 const fullScore = 100
 

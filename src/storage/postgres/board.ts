@@ -21,7 +21,7 @@ interface BoardRow {
 
 /** Posts that are kept: gateways that read them late miss older ones. */
 const maxKept = 15
-/** Gateways, those that are gone among them, whose posts are told apart. */
+/** Maximum of gateways, also former ones, whose posts are distinguished. */
 const maxGateways = 1_000
 /** Exchanges between two removals of what gateways that are gone have posted. */
 const betweenPrunings = 30

@@ -98,7 +98,7 @@ function streamOf(client: Client | PoolClient): Duplex {
 /** Longest wait until the server has closed connections, milliseconds. */
 const endMs = 1_000
 
-/** Ends a connection, also when the server cannot be heard. */
+/** Ends a connection, also when the server does not answer. */
 export function endClient(client: Client): Promise<void> {
   const end = client.end().catch(() => {})
   return inTime(end, endMs, () => cutOff(client))

@@ -1,6 +1,6 @@
 /**
- * The feed over the table of changes. A turn reads what came since the last one, and tells the other gateways that this one
- * lives and how far it has got: twice a second, when a notification wakes it, and after each own commit.
+ * The feed over the table of changes. A turn reads the changes since the last one, and shows the other gateways that this
+ * one lives and how far it has got: twice a second, when a notification wakes it, and after each own commit.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,7 +34,7 @@ const turnsToPrune = 120
 /** Pauses between looks whether all gateways have a change, milliseconds; the last one is repeated. */
 export const pausesMs = [4, 6, 9, 14, 20, 30, 50]
 
-/** A change, and its commit: both tell of the same history. */
+/** A change and its commit, of one history. */
 interface Passed {
   readonly seq: number
   readonly write: string | null
@@ -175,7 +175,7 @@ export class PostgresFeeds {
   /** The turn that brought the change was the first look. */
   async #untilEverywhere(what: AwaitedChange): Promise<void> {
     for (let looks = 0; !this.#peers.isEverywhere(what, this.#sent); looks++) {
-      // Without the database time alone tells: every gateway has the change by then, or is fenced.
+      // Without the database only time counts: every gateway has the change by then, or is fenced.
       const ms = this.#peers.fencedIn(what, this.#options.clock.steady())
       if (ms < 0) return
       const look = sleep(pausesMs[looks] ?? pausesMs.at(-1)).then(() => this.#look().catch(() => {}))
@@ -236,7 +236,7 @@ export class PostgresFeeds {
     }
   }
 
-  /** Once all of this turn is in force, others are told so. */
+  /** Confirms to the others once all changes of this turn are in force. */
   #confirmed(newest: Passed, confirm: () => void): Promise<unknown> {
     return Promise.all([this.#confirming, ...this.#open]).then(
       () => {

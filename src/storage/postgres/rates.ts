@@ -16,9 +16,9 @@ export const createRates = `create unlogged table rates (
   ) with (fillfactor = 50)`
 
 /**
- * Leases tokens for each ask; `limits/leased-bucket.ts` says what an ask is. Tokens that are leased take room in the bucket
- * until their gateway reports them, and between one and two times `leaseMs` when it never does: those of this time and
- * those of the time before are counted apart.
+ * Leases tokens for each ask; `limits/leased-bucket.ts` says what an ask is. Tokens that are leased take space in the bucket
+ * until their gateway reports them, and between one and two times `leaseMs` when it never does: those of this time and those
+ * of the time before are counted apart.
  */
 export const createLeaseTokens = (schema: string): string => `
 create function lease_tokens(asks json, burst double precision, pace double precision, given double precision)
@@ -83,7 +83,7 @@ interface TimedCall extends LeaseCall {
 
 /**
  * Longest time of a call, milliseconds. What is leased after one second is not used; but an answer that is waited for says
- * that the bucket was told of requests that passed without tokens, which would be charged twice otherwise.
+ * that requests without tokens were reported to the bucket, since they would be charged twice otherwise.
  */
 const limitMs = 5_000
 

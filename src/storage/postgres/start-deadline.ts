@@ -51,12 +51,12 @@ export class StartDeadline {
 
   /** All that is followed is followed from the start on. */
   with({ agents, policies, tokens, grants, events }: Feeds): Feeds {
-    const patient = <T, All>(feed: Feed<T, All>): Feed<T, All> => ({
+    const withinDeadline = <T, All>(feed: Feed<T, All>): Feed<T, All> => ({
       follow: follower => this.for(() => feed.follow(follower)),
     })
     return {
-      ...{ agents: patient(agents), policies: patient(policies), tokens: patient(tokens) },
-      ...{ grants: patient(grants), events: patient(events) },
+      ...{ agents: withinDeadline(agents), policies: withinDeadline(policies), tokens: withinDeadline(tokens) },
+      ...{ grants: withinDeadline(grants), events: withinDeadline(events) },
     }
   }
 

@@ -39,7 +39,7 @@ export interface Turn extends FoundHistory {
   readonly othersAhead: number | null
 }
 
-/** What a gateway tells in a turn, and knows before it. */
+/** State that a gateway writes in a turn, and its knowledge before the turn. */
 export interface TurnState {
   readonly id: string
   /** Every change up to this number is in force; -1 while it loads. */
@@ -103,7 +103,7 @@ export const latestEvents = `select (select epoch from fleet) as epoch, (select 
 const oldest = `(select clock_ms()) - ${keptMs}`
 /**
  * Not the last change, which numbers the next one; none that a gateway has not seen; and not the latest events. The numbers
- * are compared as expressions, since nearly all of them are smaller: only the time tells which few are old.
+ * are compared as expressions, since nearly all of them are smaller: only the time shows which few are old.
  */
 const oldChanges = `delete from changes where at < ${oldest}
   and seq + 0 < (select max(seq) from changes)

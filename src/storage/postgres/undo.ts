@@ -3,8 +3,8 @@ import type { StoreOperation } from '../operations.ts'
 import type { AuditEntry, HitlBrief } from '../store.ts'
 
 /**
- * What takes a write back that was committed although its caller was told that it failed: a claim whose request was not
- * sent is released, and an idempotency key that names no sending is free again. Undefined when nothing must be taken back.
+ * The operation that undoes a write that was committed although its caller got an error: a claim whose request was not sent
+ * is released, and an idempotency key that names no sending is free again. Undefined when nothing must be taken back.
  */
 export function undoOf(
   { table, method, args }: StoreOperation,

@@ -103,8 +103,8 @@ async function takeUp({ connection, db }: Connected, directory: string): Promise
 }
 
 /**
- * Makes the folder and keeps others out of it: each gateway holds agents and policies in memory, so a second one on
- * the same files would not hear of a revocation. The lock goes with the process, however it ends.
+ * Makes the folder and keeps others out of it: each gateway holds agents and policies in memory, so a second one on the same
+ * files would not learn of a revocation. The lock goes with the process, however it ends.
  */
 export function claimFolder(directory: string): DatabaseSync {
   const file = join(directory, 'gateway.lock')

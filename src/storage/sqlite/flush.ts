@@ -14,7 +14,7 @@ export async function flush({ db, entries, counts, changes, subscriptions, sent 
   for (const change of changes) if (change.table === 'events') await leave(db, change.now, subscriptions)
 }
 
-/** Leaves the event for the hooks that are told of it. */
+/** Stores the event for the hooks that subscribe to it. */
 async function leave(db: Db, note: EventNote, subscriptions: readonly WebhookSubscription[]): Promise<void> {
   const hooks = hooksFor(note.type, subscriptions)
   if (hooks.length === 0) return

@@ -113,7 +113,7 @@ export const agents: Operations<'agents'> = {
   },
 
   async removeKey(unit, id, keyId, entry) {
-    // Changes of an agent are told in the order in which they were made.
+    // Changes of an agent are published in their order.
     await find(unit.db, id, true)
     const gone = unit.db.deleteFrom('agent_keys').where('id', '=', keyId).where('agentId', '=', id)
     const { numDeletedRows } = await gone.executeTakeFirst()
@@ -159,7 +159,7 @@ interface Changed {
   readonly entry: AuditEntry
 }
 
-/** Records a change with what its fields were before, and tells the followers. */
+/** Records a change with the fields as they were before, and notifies the followers. */
 function publish(unit: Unit, before: AgentRecord, { after, change, entry }: Changed): void {
   const { secretHash: _, standing: __, ...shown } = change
   const changed = namesOf(shown)

@@ -53,8 +53,8 @@ export const deliveries: Operations<'deliveries'> = {
 }
 
 /**
- * The hooks for which more than `most` messages wait. Of each only the first and the last are read as long as their numbers
- * leave no room for so many, else `most` of them.
+ * The hooks for which more than `max` messages wait. Of each only the first and the last are read as long as their numbers
+ * leave no gap for so many, otherwise `max` of them.
  */
 export const crowdedHooks = ({ max }: { readonly max: number }) => sql<{ readonly hook: string }>`
   with recursive found (hook) as (
@@ -71,7 +71,7 @@ export const crowdedHooks = ({ max }: { readonly max: number }) => sql<{ readonl
 const maxAtOnce = sql.lit(1_000)
 
 /**
- * Those beyond `most` of a hook. The newest of each agent stay first, then the second newest of each, and so on: who has more
+ * Those beyond `max` of a hook. The newest of each agent stay first, then the second newest of each, and so on: who has more
  * than the others loses its oldest.
  */
 const tooMany = (hook: string, max: number) => sql`

@@ -41,7 +41,7 @@ const selectSame = statement((db, { agentId, digest }: { agentId: string; digest
   briefs(db).where('agentId', '=', agentId).where('repeatDigest', '=', digest).where('idempotencyKey', 'is', null),
 )
 
-/** The digest also tells whether a request with the same key is the same. */
+/** The digest also shows whether a request with the same key is the same. */
 const closeToJoins = statement((db, { id }: { id: string }) =>
   db
     .updateTable('hitl')

@@ -58,7 +58,7 @@ export async function waitingOf(db: Db, agentId: string): Promise<HeldShare> {
   return { all: of(all), ofAgent: of(agentId) }
 }
 
-/** The new item that asks for room. */
+/** The new item that needs space. */
 interface RequestedSpace {
   readonly agentId: string
   readonly bytes: number
@@ -66,7 +66,7 @@ interface RequestedSpace {
 }
 
 /**
- * Counts the item as waiting, or returns which limit leaves no room for it. What expired does not count as waiting, swept or
+ * Counts the item as waiting, or returns the limit that it would exceed. What expired does not count as waiting, swept or
  * not; its bytes count until it is swept.
  */
 export async function takeSpace(
@@ -88,10 +88,10 @@ export async function takeSpace(
   return undefined
 }
 
-/** So many others may take room elsewhere at the same time, as a rule. */
+/** Usual maximum of items that other gateways may add at the same time. */
 const atOnce = 8
 
-/** Whether others may take the last room meanwhile. */
+/** Whether other gateways may take the last space meanwhile. */
 function isTight(
   unit: Unit,
   { agentId, bytes }: RequestedSpace,

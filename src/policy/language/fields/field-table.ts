@@ -38,7 +38,7 @@ export interface FieldKind {
   /** Whether a search finds something in the value, without decoding it. */
   readonly detects?: (facts: Facts, search: DetectorSearch) => Truth
   readonly read: (facts: Facts, zone: Zone) => unknown
-  /** Reads the first name of a path below the field, where more than the value tells how servers read its names. */
+  /** Reads the first name of a path below the field, where the value alone does not show how servers read its names. */
   readonly member?: (facts: Facts, key: string) => unknown
   /** Names come from the gateway or the identity provider: letter case counts. */
   readonly exactNames?: true

@@ -1,6 +1,6 @@
 /**
- * Fields of calls to model providers. The path tells whose format a request has; bodies at other paths are read as far
- * as they look like one. A value that the provider needs and that is not found is unreadable, never missing.
+ * Fields of calls to model providers. The path determines the format of a request; bodies at other paths are read as far as
+ * they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
 import type { Facts } from '../../request/facts.ts'
 import { foldName, memberOf } from '../../request/names.ts'

@@ -36,7 +36,7 @@ function ofList(form: PositiveForm): PositiveForm {
   return { ...form, takesList: true }
 }
 
-/** A question whose value says which answer is wanted; `isNegation` tells. */
+/** A test whose value states the wanted result; `isNegation` reads it. */
 function flag(name: string, holds: (value: unknown) => boolean): PositiveForm {
   const build = ({ value: wanted }: Operand) => {
     if (!/^(?:true|false)$/i.test(wanted)) throw new ConditionError('the value must be "true" or "false"')

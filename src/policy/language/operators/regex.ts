@@ -38,7 +38,7 @@ export class Regex {
 
 /** Memory for the states of one pattern; they are made again where it is used up. */
 const stateBytes = 1_048_576
-/** Most steps of a search that make states: 20 ms. */
+/** Maximum of steps of a search that make states: 20 ms. */
 export const maxStepsOfStates = 1_048_576
 /** Steps to make a state, for each place of the program that it and the one before stand for. */
 const stepsPerPosition = 8

@@ -17,7 +17,7 @@ import { fold, ignoresCase, type Operand, readWords } from './values.ts'
 const scanLimit = 65_536
 /** Steps that a search with a pattern takes on the shortest text. */
 const stepsOfSearch = 32
-/** Most steps of one glob: pattern length times text length. */
+/** Maximum of steps of one glob: pattern length times text length. */
 const globBudget = 64 * scanLimit
 
 /** Text of a string, number or boolean; null has none; objects and lists cannot be compared as text. */
