@@ -16,15 +16,15 @@ export type Result<T> =
 
 export interface CallOptions {
   readonly body?: unknown
-  /** Digest of the request that was seen. */
-  readonly seen?: string
+  /** Digest of the request that the reviewer read. */
+  readonly digest?: string
   readonly signal?: AbortSignal
   readonly lastEventId?: string
   /** Absent: that of the session. */
   readonly token?: string | null
 }
 
-/** What the session gives to calls, and hears of them. */
+/** What the session gives to calls, and learns from them. */
 interface Hooks {
   readonly token: () => string | undefined
   /** A call with the token of the session was answered with 401. */
@@ -45,7 +45,7 @@ function headersFor(options: CallOptions): { readonly headers: Headers; readonly
   const headers = new Headers()
   if (token !== undefined) headers.set('Authorization', `Bearer ${token}`)
   if (options.body !== undefined) headers.set('Content-Type', 'application/json')
-  if (options.seen !== undefined) headers.set('If-Match', `"${options.seen}"`)
+  if (options.digest !== undefined) headers.set('If-Match', `"${options.digest}"`)
   if (options.lastEventId !== undefined) headers.set('Last-Event-ID', options.lastEventId)
   return { headers, token }
 }

@@ -1,6 +1,6 @@
 import { liveness } from './live.ts'
 
-/** A page that hears nothing must not look alive. */
+/** A page without a connection must not look live. */
 export function LiveBanner() {
   if (liveness.value !== 'silent') return null
   return (

@@ -72,10 +72,10 @@ async function follow(signal: AbortSignal): Promise<void> {
   let retryMs = firstRetryMs
   while (!signal.aborted) {
     if (liveness.peek() !== 'silent') liveness.value = 'connecting'
-    const heard = await listen(signal)
+    const isConnected = await listen(signal)
     if (signal.aborted) return
     tellFirst()
-    retryMs = heard ? firstRetryMs : Math.min(longestRetryMs, retryMs * 2)
+    retryMs = isConnected ? firstRetryMs : Math.min(longestRetryMs, retryMs * 2)
     await pause(retryMs * (0.75 + Math.random() / 2))
   }
 }
@@ -91,7 +91,7 @@ let isFirst = true
 
 /** Events before the first stream are in the lists that are read now; and without a stream they are read all the same. */
 function tellFirst(): void {
-  if (isFirst) tell({ type: 'reset', at: '', hitlId: null, data: {} })
+  if (isFirst) publish({ type: 'reset', at: '', hitlId: null, data: {} })
   isFirst = false
 }
 
@@ -146,10 +146,10 @@ function take(block: string): void {
     else if (line.startsWith('event: ')) type = line.slice(7)
     else if (line.startsWith('data: ')) data += line.slice(6)
   }
-  if (type === 'reset') tell({ type, at: '', hitlId: null, data: {} })
-  else if (type !== '') tell(JSON.parse(data))
+  if (type === 'reset') publish({ type, at: '', hitlId: null, data: {} })
+  else if (type !== '') publish(JSON.parse(data))
 }
 
-function tell(event: LiveEvent): void {
+function publish(event: LiveEvent): void {
   for (const listener of listeners) listener(event)
 }

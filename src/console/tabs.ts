@@ -1,6 +1,6 @@
 /**
- * What tabs of the console tell each other. Never the session: whatever runs in this origin could ask for it. A tab that the
- * person opens from here gets it from the browser, which copies sessionStorage.
+ * Messages between tabs of the console. Never the session: any script in this origin could ask for it. A tab that the person
+ * opens from here gets it from the browser, which copies sessionStorage.
  */
 import { signal } from '@preact/signals'
 
@@ -29,17 +29,17 @@ export function connectTabs({ isSignedIn, onSignOut }: TabEvents): void {
 interface OpenedEvents {
   /** Ids of the requests that this person has opened. */
   readonly of: (agentId: string) => readonly string[]
-  readonly hear: (agentId: string, ids: readonly string[]) => void
+  readonly onIds: (agentId: string, ids: readonly string[]) => void
 }
 
-/** Connects to what is told of requests that a person has opened: ids alone. */
-export function onOpened({ of, hear }: OpenedEvents): void {
+/** Follows the requests that a person has opened, by their ids. */
+export function onOpened({ of, onIds }: OpenedEvents): void {
   channel.addEventListener('message', ({ data }) => {
     if (typeof data?.asksOpened === 'string') {
       const ids = of(data.asksOpened)
       if (ids.length > 0) tellOpened(data.asksOpened, ids)
     }
-    if (typeof data?.openedBy === 'string' && Array.isArray(data.ids)) hear(data.openedBy, data.ids.map(String))
+    if (typeof data?.openedBy === 'string' && Array.isArray(data.ids)) onIds(data.openedBy, data.ids.map(String))
   })
 }
 

@@ -32,10 +32,10 @@ export function sizeText(bytes: number): string {
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
 
 /**
- * What a text is: `told` by the gateway, with escapes of its own; `exact`; a `value` within others, whose line ends must not
- * look like the next one; or of `bytes`, with those that are no UTF-8.
+ * Kind of a text: `escaped` by the gateway; `exact`; a `value` within others, whose line ends must not look like the next
+ * one; or of `bytes`, with those that are no UTF-8.
  */
-export type TextKind = 'told' | 'exact' | 'value' | 'bytes'
+export type TextKind = 'escaped' | 'exact' | 'value' | 'bytes'
 
 /**
  * The characters that a reader does not see, or that change the order of others, as in `escapeDeceptive` of the gateway; and
@@ -47,7 +47,7 @@ const unseen =
 const unseenInLines =
   /[[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]--[\n\t]]|(?<=\p{M}{4})\p{M}/gv
 /** How the gateway writes such a character. */
-const told = /\\u\{[0-9a-f]{1,6}\}/g
+const escapes = /\\u\{[0-9a-f]{1,6}\}/g
 
 export interface TextPart {
   readonly text: string
@@ -55,10 +55,10 @@ export interface TextPart {
 }
 
 /** Parts of a text: what is plain, and what must be made visible. */
-export function partsOf(text: string, kind: TextKind = 'told'): readonly TextPart[] {
+export function partsOf(text: string, kind: TextKind = 'escaped'): readonly TextPart[] {
   const parts = partsBy(kind === 'value' ? unseen : unseenInLines, text, char => escapeOf(char, kind))
-  if (kind !== 'told') return parts
-  return parts.flatMap(part => (part.isEscape ? part : partsBy(told, part.text, found => found.slice(1))))
+  if (kind !== 'escaped') return parts
+  return parts.flatMap(part => (part.isEscape ? part : partsBy(escapes, part.text, found => found.slice(1))))
 }
 
 /** Neighbours are one part: a text may have nothing else, and each part is an element of the page. */

@@ -5,7 +5,7 @@ import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
-import { Status, Trust } from '../parts/standing.tsx'
+import { Status, Trust } from '../parts/status.tsx'
 import { Text } from '../parts/text.tsx'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
@@ -16,7 +16,7 @@ import { TrustHistory } from './trust.tsx'
 
 export const AgentPage: Page = ({ params: { id = '' } }) => <OneAgent key={id} id={id} />
 
-/** One agent: its standing, why its trust moved, and what was refused, held and decided of late. */
+/** One agent: its status and trust, why the trust changed, and its latest refused, held and decided requests. */
 function OneAgent({ id }: { readonly id: string }) {
   const reading = useRead<AgentActivity>(`/agents/${encodeURIComponent(id)}/activity`)
   const [action, setAction] = useState<Action>()

@@ -78,7 +78,7 @@ function Curve({ changes }: { readonly changes: readonly Change[] }) {
   const last = points.at(-1)
   if (first === undefined || last === undefined) return null
   const span = Math.max(1, now.value - first.at)
-  // The first change has room before it.
+  // Space before the first change.
   const x = (at: number) => (0.05 + (0.95 * (at - first.at)) / span) * width
   const y = (trust: number) => (1 - trust) * height
   const steps = points.map(({ at, trustBefore, trustAfter }) => `${x(at)},${y(trustBefore)} ${x(at)},${y(trustAfter)}`)

@@ -51,7 +51,7 @@ export type MissingBody = 'none' | 'sealed' | 'deleted'
 const mostJson = 2_000_000
 /** Of bytes that are no text one in so many may be in what is shown as text. */
 const mostOthers = 8
-/** Bytes that are looked at to tell text from others. */
+/** Bytes that are read to distinguish text from other data. */
 const sample = 4_096
 
 type Given = Pick<HitlRequest, 'body' | 'bodyEncoding' | 'headers' | 'bodyBytes' | 'findingPlaces'>

@@ -117,8 +117,8 @@ function textValues(texts: readonly string[]): readonly Values[] {
   })
 }
 
-function sameLength(most: number, isSame: (at: number) => boolean): number {
+function sameLength(max: number, isSame: (at: number) => boolean): number {
   let length = 0
-  while (length < most && isSame(length)) length++
+  while (length < max && isSame(length)) length++
   return length
 }

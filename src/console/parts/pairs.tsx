@@ -10,12 +10,12 @@ type FieldValue = string | typeof added | undefined
 interface PairsProps {
   readonly caption: string
   readonly pairs: readonly (readonly [name: string, value: FieldValue])[]
-  /** What the texts are; the gateway redacts and escapes what it tells. */
-  readonly kind?: 'told' | 'exact'
+  /** Kind of the texts; the gateway redacts and escapes its own. */
+  readonly kind?: 'escaped' | 'exact'
 }
 
 /** Names and values, in their order. */
-export function Pairs({ caption, pairs, kind = 'told' }: PairsProps) {
+export function Pairs({ caption, pairs, kind = 'escaped' }: PairsProps) {
   return (
     <Table
       caption={caption}
@@ -36,7 +36,7 @@ export function Pairs({ caption, pairs, kind = 'told' }: PairsProps) {
 
 interface ValueProps {
   readonly value: FieldValue
-  readonly kind: 'told' | 'exact'
+  readonly kind: 'escaped' | 'exact'
 }
 
 function Value({ value, kind }: ValueProps) {
@@ -44,7 +44,7 @@ function Value({ value, kind }: ValueProps) {
   if (value === added) return <span class="redacted">added by the gateway</span>
   if (kind === 'exact') return <Cut pieces={[{ text: value }]} kind="exact" first={8_192} />
   if (value === '[REDACTED]') return <span class="redacted">redacted here, sent as it came</span>
-  return <Cut pieces={redactedIn(value)} kind="told" first={8_192} />
+  return <Cut pieces={redactedIn(value)} kind="escaped" first={8_192} />
 }
 
 /** What the gateway keeps from people is marked within a value, too. */

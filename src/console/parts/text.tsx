@@ -5,7 +5,7 @@ import { partsOf, plural, type TextKind } from '../text.ts'
 const most = 65_536
 /** Each time more is asked for, this many times as much is shown. */
 const growth = 4
-/** Characters of a block: a browser lays out those that are seen. */
+/** Characters of a block: a browser lays out only visible blocks. */
 const perBlock = 8_192
 
 interface TextProps {

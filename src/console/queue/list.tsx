@@ -11,7 +11,7 @@ import { findingsOf, What, whatOf } from './what.tsx'
 
 /** Height of a row, pixels; the style sheet has the same. */
 const rowHeight = 76
-/** Rows drawn above and below what is seen. */
+/** Rows drawn above and below the visible ones. */
 const margin = 6
 
 /** All requests that wait, of which only those on the screen are drawn. */

@@ -1,13 +1,13 @@
 /**
- * Which requests this person has opened, in this tab or in another one. It is kept with the session of the tab, and tabs tell
- * each other.
+ * Which requests this person has opened, in this tab or in another one. It is kept with the session of the tab, and tabs
+ * notify each other.
  */
 import { effect, signal } from '@preact/signals'
 import { me, session } from '../session.ts'
 import { askOpened, onOpened, tellOpened } from '../tabs.ts'
 
 /** Ids that are kept; the first ones go. */
-const most = 5_000
+const max = 5_000
 const storageKey = 'opened'
 
 export const opened = signal<ReadonlySet<string>>(new Set())
@@ -48,14 +48,14 @@ export function noteOpened(id: string): void {
 }
 
 function add(ids: readonly string[]): void {
-  const next = new Set([...opened.peek(), ...ids].slice(-most))
+  const next = new Set([...opened.peek(), ...ids].slice(-max))
   opened.value = next
   if (owner !== undefined) sessionStorage.setItem(storageKey, JSON.stringify({ agentId: owner, ids: [...next] }))
 }
 
 onOpened({
   of: agentId => (agentId === owner ? [...opened.peek()] : []),
-  hear: (agentId, ids) => {
+  onIds: (agentId, ids) => {
     if (agentId === owner && ids.some(id => !opened.peek().has(id))) add(ids)
   },
 })

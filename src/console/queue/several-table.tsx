@@ -108,7 +108,7 @@ export function SeveralTable({ items, compared, outcomes }: TableProps) {
 function summaryColumns(items: readonly HitlSummary[]): readonly Differing[] {
   const column = (name: string, read: (view: HitlSummary) => string): Differing => ({
     name,
-    kind: 'told',
+    kind: 'escaped',
     values: items.map(read),
   })
   const all = [

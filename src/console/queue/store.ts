@@ -1,4 +1,4 @@
-/** The requests that wait, oldest first, as the gateway tells of them. */
+/** The pending requests, oldest first, as the gateway reports them. */
 import { computed, effect, signal } from '@preact/signals'
 import { call, type Failure, query } from '../api.ts'
 import { type LiveEvent, onEvent } from '../live.ts'
@@ -13,7 +13,7 @@ export interface Ending {
   readonly what: 'approved' | 'denied' | 'withdrawn' | 'expired'
   /** Name of the reviewer; undefined when it was nobody. */
   readonly by?: string | undefined
-  /** Of an approved one: where its sending stands. */
+  /** State of sending an approved request. */
   readonly replay?: 'inFlight' | 'completed' | 'failed' | 'unknown'
   readonly responseStatus?: number | null
 }

@@ -71,7 +71,7 @@ function scopeOf({ agentName, method, url, rule }: HitlRequest, minutes: number,
 /** The answer to an approval is the upstream's own: whatever it is, the approval was done unless the gateway refused. */
 async function approve(view: HitlRequest, body: object): Promise<Failure | undefined> {
   const { id, digest } = view
-  const answer = await send('POST', `/hitl/${id}/approve`, { body, seen: digest })
+  const answer = await send('POST', `/hitl/${id}/approve`, { body, digest })
   if (answer === undefined) return offline
   if (answer.headers.has('Gateway-Error')) return await failureOf(answer)
   if (answer.status === 202 && !answer.headers.has('Gateway-Hitl-Id')) {

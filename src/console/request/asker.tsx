@@ -1,7 +1,7 @@
 import { now } from '../clock.ts'
 import { Facts } from '../parts/facts.tsx'
 import { useRead } from '../parts/read.ts'
-import { Trust } from '../parts/standing.tsx'
+import { Trust } from '../parts/status.tsx'
 import { Text } from '../parts/text.tsx'
 import { hrefOf } from '../router.ts'
 import { agoText } from '../text.ts'

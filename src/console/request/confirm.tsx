@@ -46,7 +46,7 @@ function Line({ view }: { readonly view: HitlRequest }) {
         </strong>
       )}
       <span>
-        <Method name={view.method} /> <Cut pieces={[{ text: view.url }]} kind="told" first={400} />
+        <Method name={view.method} /> <Cut pieces={[{ text: view.url }]} kind="escaped" first={400} />
       </span>
     </p>
   )

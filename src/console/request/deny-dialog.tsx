@@ -3,13 +3,13 @@ import { drafts, setDraft } from '../queue/choice.ts'
 import { CommentField, denyPresets } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
 
-/** Discards the request for good, and tells the agent why. */
+/** Discards the request for good; the agent gets the comment. */
 export function DenyDialog(props: DialogProps) {
   const { id, digest } = props.view
   const comment = drafts.value.get(id) ?? ''
   const act = async () => {
     const body = comment === '' ? {} : { comment }
-    const failure = await change('POST', `/hitl/${id}/deny`, { body, seen: digest })
+    const failure = await change('POST', `/hitl/${id}/deny`, { body, digest })
     if (failure === undefined) setDraft(id, '')
     return failure
   }

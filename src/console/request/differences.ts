@@ -16,7 +16,7 @@ export interface Comparison {
   readonly isSame: boolean
   readonly differences: readonly Difference[]
   readonly kind: TextKind
-  /** What the differences do not tell. */
+  /** Note about parts that the differences do not show. */
   readonly note?: string | undefined
 }
 
@@ -37,7 +37,7 @@ export function compareRequests(requests: readonly HitlRequest[]): readonly Comp
 
 type Part = keyof NonNullable<HitlRequest['digests']>
 
-/** Never without digests. Reviewers are told them. */
+/** Reviewers always get the digests. */
 export function areSame(part: Part, requests: readonly Pick<HitlRequest, 'digests'>[]): boolean {
   const [first, ...others] = requests.map(({ digests }) => digests?.[part])
   return first !== undefined && others.every(digest => digest === first)
@@ -47,7 +47,7 @@ function compareQueries(requests: readonly HitlRequest[]): Comparison {
   const same = areSame('query', requests)
   const differences = same ? [] : differencesOf(requests.map(({ url }) => queryValues(url)))
   const note = differences.length === 0 ? 'They differ in their order, or in what is redacted here.' : undefined
-  return { part: 'Query', isSame: same, differences, kind: 'told', note: same ? undefined : note }
+  return { part: 'Query', isSame: same, differences, kind: 'escaped', note: same ? undefined : note }
 }
 
 function compareFields(requests: readonly HitlRequest[]): Comparison {
@@ -65,7 +65,7 @@ function compareFields(requests: readonly HitlRequest[]): Comparison {
     part: 'Header fields',
     isSame: same,
     differences,
-    kind: 'told',
+    kind: 'escaped',
     note: same ? undefined : texts.join(' '),
   }
 }

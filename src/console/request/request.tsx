@@ -95,7 +95,7 @@ const focusOn = (id: string) => document.getElementById(id)?.focus()
 /** Longest delay of a timer, milliseconds. */
 const longestMs = 2_147_483_647
 
-/** Calls `then` a second after the time, for when no event tells of it. */
+/** Calls `then` a second after the time, in case no event reports it. */
 function useTimeout(until: string | undefined, then: () => void): void {
   useEffect(() => {
     if (until === undefined) return
@@ -160,7 +160,9 @@ function Gone({ row }: { readonly row: Row | undefined }) {
         row?.ending?.what === 'expired' ? 'This request expired while it was open' : 'This request is not here any more'
       }
     >
-      <p>{row === undefined ? 'It expired, was deleted, or never was.' : 'Nothing was sent. The agent was told.'}</p>
+      <p>
+        {row === undefined ? 'It expired, was deleted, or never was.' : 'Nothing was sent. The agent got the outcome.'}
+      </p>
       <p>
         <a href="#/history">History</a>
       </p>
