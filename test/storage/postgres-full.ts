@@ -28,7 +28,7 @@ t.test('writes that find no room change nothing, and later ones are kept', async
   t.match(failed[0], { reason: { name: 'StoreError', inDoubt: false, message: /could not (extend|write)/ } })
   t.equal(await store.hitl.countPending(1_500), 12 - failed.length)
   t.equal((await trail(store)).length, 12 - failed.length)
-  await t.rejects(store.ping(), { name: 'StoreError', message: /no room.*could not write/ })
+  await t.rejects(store.ping(), { name: 'StoreError', message: /no space.*could not write/ })
 
   const { rows } = await admin.query('select pid from pg_stat_activity where pid <> pg_backend_pid()')
   limitFiles('unlimited', [server.pid, ...rows.map(({ pid }) => pid)])
