@@ -29,6 +29,16 @@ t.test('anthropic gets a stream word by word', async t => {
   t.strictSame(words, said)
 })
 
+t.test('what anthropic used is in the log, of a stream too', async t => {
+  const metered = await startModelGateway(t, true)
+  const { messages } = new Anthropic({ authToken: metered.token, apiKey: null, baseURL: metered.baseUrl })
+  await messages.create(request)
+  await metered.gateway.exchanges(1)
+  await messages.stream(request).finalMessage()
+  const read = { usage: 'read', model, tokensIn: 1, tokensOut: 4 }
+  t.match(await metered.gateway.exchanges(2), [read, read])
+})
+
 t.test('anthropic shows why it was refused', async t => {
   const error = await clientOf(gateway.deniedToken)
     .messages.create(request)

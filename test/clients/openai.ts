@@ -32,6 +32,28 @@ t.test('openai gets a stream word by word', async t => {
   )
 })
 
+t.test('what openai used is in the log, of a stream too if it asks for it', async t => {
+  const metered = await startModelGateway(t, true)
+  const { completions } = new OpenAI({ apiKey: metered.token, baseURL: `${metered.baseUrl}/v1` }).chat
+  await completions.create({ model, messages })
+  await metered.gateway.exchanges(1)
+  const streamOptions = { include_usage: true }
+  const streamed = []
+  for await (const { usage } of await completions.create({
+    model,
+    messages,
+    stream: true,
+    stream_options: streamOptions,
+  })) {
+    streamed.push(usage?.completion_tokens)
+  }
+  t.equal(streamed.at(-1), 4, 'the client gets it as well')
+  await metered.gateway.exchanges(2)
+  for await (const _ of await completions.create({ model, messages, stream: true }));
+  const read = { usage: 'read', model, tokensIn: 1, tokensOut: 4 }
+  t.match(await metered.gateway.exchanges(3), [read, read, { usage: 'missing', tokensIn: undefined }])
+})
+
 t.test('openai with a placeholder for its key and the token in the header of the gateway', async t => {
   const other = await startModelGateway(t, false)
   const defaultHeaders = { 'Gateway-Authorization': `Bearer ${other.token}` }
