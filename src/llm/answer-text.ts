@@ -1,5 +1,5 @@
 /** What a part of an answer tells: of its tokens, and of its model. */
-import type { Format } from './formats.ts'
+import { type Format, maxModelLength } from './formats.ts'
 import { firstText, lastMember } from './json-members.ts'
 import { readInvocationMetrics, readOllama, type Usage, usageMembers } from './usage.ts'
 
@@ -34,9 +34,6 @@ export function readFrames(format: Format, tail: Buffer): Usage | undefined {
   const chunk = Buffer.from(tail.toString('latin1', from, end), 'base64')
   return readInvocationMetrics(parsed(lastMember(chunk, { name: invocationMetrics, isObject: true })))
 }
-
-/** Longer names are none. */
-const maxModelLength = 200
 
 /** Formats whose answers begin with the name of the model. */
 const namedAtStart: ReadonlySet<Format> = new Set(['openai', 'anthropic', 'ollama'])

@@ -1,6 +1,9 @@
 /** How the answer of a provider is written: its path tells, since many providers speak the formats of others too. */
 export type Format = 'openai' | 'anthropic' | 'gemini' | 'ollama' | 'bedrock' | 'bedrock-invoke' | 'cohere'
 
+/** A longer name is the name of no model. Prices are searched with patterns, and agents write paths. */
+export const maxModelLength = 200
+
 export interface CalledModel {
   readonly format: Format
   /** Where the path has it. */
@@ -43,7 +46,8 @@ function found(format: Format, model: string | undefined): CalledModel {
 
 function decoded(text: string): string | undefined {
   try {
-    return decodeURIComponent(text)
+    const name = decodeURIComponent(text)
+    return name.length <= maxModelLength ? name : undefined
   } catch {
     return undefined
   }

@@ -46,3 +46,9 @@ t.test('paths whose answers tell no tokens have no format', async t => {
 t.test('a model that cannot be decoded is unknown', async t => {
   t.strictSame(calledModel('/model/%ff/converse'), { format: 'bedrock', model: undefined })
 })
+
+t.test('a name in a path that is too long for a model is none', async t => {
+  const path = (name: string): string => `/v1beta/models/${name}:generateContent`
+  t.equal(calledModel(path('g'.repeat(200)))?.model, 'g'.repeat(200))
+  t.strictSame(calledModel(path('g'.repeat(201))), { format: 'gemini', model: undefined })
+})
