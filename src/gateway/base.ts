@@ -59,3 +59,18 @@ export const consoleUrlOf = ({ System }: Config): string | undefined =>
   originOf(System.Server.Management.Enabled ? System.Server.Management.PublicUrl : System.PublicUrl)
 
 const originOf = (url: string | undefined) => (url === undefined ? undefined : new URL(url).origin)
+
+/** False when they could not be read; then the old ones stay. */
+export async function reloadFiles(
+  part: { reload(): Promise<void> } | undefined,
+  what: string,
+  report: Base['report'],
+): Promise<boolean> {
+  try {
+    await part?.reload()
+    return true
+  } catch (error) {
+    report(`${what} could not be reloaded, the old ones stay`, error)
+    return false
+  }
+}

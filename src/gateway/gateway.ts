@@ -21,7 +21,7 @@ import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { type AuthorityHolder, auditAuthority, manageAuthority, openAuthority } from './authority.ts'
-import { type Base, createFenced } from './base.ts'
+import { type Base, createFenced, reloadFiles } from './base.ts'
 import { createControlPlane } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
 import { createHitl, type Hitl, openEvents } from './hitl.ts'
@@ -30,7 +30,6 @@ import { createTicketKeys, openLeafs } from './interception.ts'
 import { createListening, type Listening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
-import { reloadPrices } from './prices.ts'
 import { createLoginLimit, createTokens } from './rates.ts'
 import { openRules, type Rules } from './rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
@@ -40,7 +39,7 @@ import { type SummaryRow, summarise } from './summary.ts'
 import { startSweeps } from './sweeps.ts'
 import { createTelemetry } from './telemetry.ts'
 import { openPool } from './threads.ts'
-import { openUpstreams, reloadCredentials, type Upstreams } from './upstreams.ts'
+import { openUpstreams, type Upstreams } from './upstreams.ts'
 import { openVerification } from './verification.ts'
 
 export interface GatewayOptions {
@@ -280,8 +279,8 @@ function openToolNotes(foundation: Foundation) {
 async function reload(foundation: Foundation, listening: Listening): Promise<boolean> {
   const { rules, upstreams, followers, report } = foundation
   const policiesRead = await rules.policies.reload()
-  const credentialsRead = await reloadCredentials(upstreams, report)
-  const pricesRead = await reloadPrices(upstreams.prices, report)
+  const credentialsRead = await reloadFiles(upstreams.credentials, 'credentials of upstreams', report)
+  const pricesRead = await reloadFiles(upstreams.prices, 'prices of models', report)
   const authorityRead = await reloadAuthority(foundation)
   const threadsRead = (await followers.pool?.reload()) ?? true
   return (await listening.reload()) && credentialsRead && pricesRead && policiesRead && authorityRead && threadsRead

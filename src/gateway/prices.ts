@@ -61,17 +61,3 @@ async function readJson(path: string): Promise<unknown> {
     throw new StartupError(`Metering:PricesFile: ${path} ${problem}.`)
   }
 }
-
-/** False when they could not be read; then the old ones stay. */
-export async function reloadPrices(
-  prices: Prices | undefined,
-  report: (what: string, error: unknown) => void,
-): Promise<boolean> {
-  try {
-    await prices?.reload()
-    return true
-  } catch (error) {
-    report('prices of models could not be reloaded, the old ones stay', error)
-    return false
-  }
-}

@@ -98,17 +98,3 @@ function readAuthorities(path: string): string {
     throw new StartupError(`Proxy:CaFile: ${path} ${problem}.`)
   }
 }
-
-/** False when they could not be read; then the old ones stay. */
-export async function reloadCredentials(
-  { credentials }: Upstreams,
-  report: (what: string, error: unknown) => void,
-): Promise<boolean> {
-  try {
-    await credentials?.reload()
-    return true
-  } catch (error) {
-    report('credentials of upstreams could not be reloaded, the old ones stay', error)
-    return false
-  }
-}

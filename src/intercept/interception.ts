@@ -43,7 +43,8 @@ export interface Interception {
   drain(): void
 }
 
-const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
+/** The answer to a CONNECT that opens a tunnel. */
+export const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
 /** First byte of a TLS handshake (RFC 8446 section 5.1). */
 const handshakeByte = 0x16
 /** A client that closes so soon after the handshake, without a request, has not liked the certificate, milliseconds. */

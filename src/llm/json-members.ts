@@ -11,6 +11,7 @@ const openBrace = 123
 const openBracket = 91
 const closeBrace = 125
 const closeBracket = 93
+const marks: ReadonlySet<number> = new Set([openBrace, openBracket, closeBrace, closeBracket, comma])
 
 /** A member is that of the answer itself, or of an object in it, when no more than two ends follow it. */
 const maxEnds = 2
@@ -84,16 +85,11 @@ function behindSpace(text: Buffer, at: number): number {
 /** -1: it does not end here. */
 function endOfValue(text: Buffer, from: number): number {
   let depth = 0
-  for (let at = from; at < text.length; at++) {
+  for (let at = nextMark(text, from); at >= 0; at = nextMark(text, at + 1)) {
     const code = text[at]!
-    if (code === quote) {
-      at = closingQuote(text, at + 1)
-      if (at < 0) return -1
-    } else if (code === openBrace || code === openBracket) depth++
-    else if (code === closeBrace || code === closeBracket) {
-      if (depth === 0) return at
-      if (--depth === 0) return at + 1
-    } else if (code === comma && depth === 0) return at
+    if (code === openBrace || code === openBracket) depth++
+    else if (depth === 0) return at
+    else if (code !== comma && --depth === 0) return at + 1
   }
   return -1
 }
@@ -102,18 +98,30 @@ function endOfValue(text: Buffer, from: number): number {
 function endsBehind(text: Buffer, from: number, isEmbedded: boolean): number {
   let depth = 0
   let ends = 0
+  let at = nextMark(text, from)
+  for (; at >= 0; at = nextMark(text, at + 1)) {
+    const code = text[at]!
+    if (code === openBrace || code === openBracket) depth++
+    else if (code === comma) continue
+    else if (depth > 0) depth--
+    else if (++ends > maxEnds || isEmbedded) return ends
+  }
+  return at === noMark && depth === 0 ? ends : -1
+}
+
+const noMark = -1
+const cutText = -2
+
+/** The next brace, bracket or comma outside of texts; `cutText` when a text has no end before it. */
+function nextMark(text: Buffer, from: number): number {
   for (let at = from; at < text.length; at++) {
     const code = text[at]!
     if (code === quote) {
       at = closingQuote(text, at + 1)
-      if (at < 0) return -1
-    } else if (code === openBrace || code === openBracket) depth++
-    else if (code === closeBrace || code === closeBracket) {
-      if (depth > 0) depth--
-      else if (++ends > maxEnds || isEmbedded) return ends
-    }
+      if (at < 0) return cutText
+    } else if (marks.has(code)) return at
   }
-  return depth === 0 ? ends : -1
+  return noMark
 }
 
 /** Of a text that begins at `from`; -1: it does not end here. */

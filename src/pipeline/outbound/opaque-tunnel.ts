@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { readClientHello } from '../../intercept/client-hello.ts'
+import { established } from '../../intercept/interception.ts'
 import { openTunnels } from '../../telemetry/layout.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
 import type { Control } from '../../upstream/handler.ts'
@@ -15,7 +16,6 @@ import { holds } from '../rights.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { Tunnel } from './tunnel.ts'
 
-const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
 /** Longest time for the first message of TLS, milliseconds, and its longest length, bytes. */
 const helloMs = 5_000
 const longestHello = 16_384

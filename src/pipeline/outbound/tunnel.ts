@@ -86,7 +86,7 @@ export class Tunnel {
     return !this.#isOver
   }
 
-  /** Ends the WebSocket when its agent loses its rights, the rules in force do not allow it, or a limit is reached. */
+  /** Ends the tunnel when its agent loses its rights, the rules in force do not allow it, or a limit is reached. */
   #look(): void {
     const { UpgradeMaxBytes, UpgradeMaxSeconds, UpgradeIdleSeconds } = this.#parts.config.Proxy
     const { bytesUp, bytesDown } = this.#exchange
@@ -105,13 +105,13 @@ export class Tunnel {
     this.cut(refuse('busy', 'The connection has reached a limit of the gateway.'))
   }
 
-  /** One side has closed the WebSocket. Bytes that were written before are still sent. */
+  /** One side has closed the tunnel. Bytes that were written before are still sent. */
   finish(): void {
     if (!this.#end('forwarded')) return
     const close = (): void => {
       clearTimeout(late)
       this.#client.destroy()
-      this.#control.abort(new Error('the WebSocket was closed'))
+      this.#control.abort(new Error('the tunnel was closed'))
     }
     const late = setTimeout(close, lingerMs).unref()
     let left = 2
@@ -131,7 +131,7 @@ export class Tunnel {
     this.#client.destroy()
   }
 
-  /** Ends the WebSocket at once, in both directions. */
+  /** Ends the tunnel at once, in both directions. */
   cut(refusal: Refusal): void {
     if (!this.#end('broken')) return
     this.#exchange.refusal = refusal.refusal
