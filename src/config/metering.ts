@@ -15,11 +15,11 @@ export const metering = {
     'JSON file with prices of models in USD, as genai-prices or LiteLLM publish it, relative to gateway.yaml: before the built-in ones. SIGHUP reloads it.',
   ),
   CostFromAnswer: list(
-    'Providers of which the cost is taken that their answers tell in USD, written as in Hosts.',
+    'Providers whose answers have the cost in USD, which is taken, written as in Hosts.',
     hostAndPort,
     ['openrouter.ai'],
   ),
-  ExchangeRate: number(1, 'Built-in prices and costs that answers tell are in USD: they are multiplied by this.', {
+  ExchangeRate: number(1, 'Built-in prices and costs in answers are in USD: they are multiplied by this.', {
     min: 0.000_001,
     max: 1_000_000,
   }),

@@ -130,7 +130,7 @@ t.test('an active agent of a role is looked for by status as well', async t => {
   t.equal(registry.hasActive('auditor'), false)
 })
 
-t.test('every change is told, with the agent as it is then', async t => {
+t.test('every change is published, with the agent as it is then', async t => {
   const told: [string, AgentRecord | undefined][] = []
   const { registry, agent } = await openBench()
   registry.subscribe((id, now) => void told.push([id, now]))

@@ -44,7 +44,7 @@ t.test('a subject leads to its agent until it is changed or the agent removed', 
   t.equal(snapshot.bySubject('other'), undefined)
 })
 
-t.test('loading everything again shows what differs, and tells listeners of nothing else', async t => {
+t.test('loading everything again shows what differs, and notifies listeners of nothing else', async t => {
   const snapshot = createSnapshot(agents.slice(0, 4))
   const told: unknown[][] = []
   snapshot.subscribe((id, agent, before) => void told.push([id, agent?.name, before?.name]))

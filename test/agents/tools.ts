@@ -37,7 +37,7 @@ function open() {
 
 const tool = (name: string, digest: string): ListedTool => ({ name, digest })
 
-t.test('a tool that is not what it was is told once, and recorded before', async t => {
+t.test('a tool that is not what it was is published once, and recorded before', async t => {
   const { note, changes, entries, writes } = open()
   await note([tool('add', '1'), tool('drop', '1')])
   await note([tool('add', '1'), tool('drop', '1')])

@@ -178,7 +178,7 @@ t.test('what was changed behind the place is found by the next pass, also after 
   t.match(verification.state(), { status: 'broken', firstBroken: 7 })
 })
 
-t.test('a trail that was cut off, or written again, is told after a start', async t => {
+t.test('a trail that was cut off, or written again, is reported after a start', async t => {
   const { records, write, gateway, complaints } = start()
   write(1_000)
   await gateway().step()
@@ -189,7 +189,7 @@ t.test('a trail that was cut off, or written again, is told after a start', asyn
   t.equal(complaints.length, 1)
 })
 
-t.test('an entry that was changed is named and told once, until the trail is whole again', async t => {
+t.test('an entry that was changed is named and reported once, until the trail is whole again', async t => {
   const { clock, records, complaints, write, gateway } = start()
   write(20)
   const verification = gateway()

@@ -31,7 +31,7 @@ async function unused(): Promise<never> {
   throw new Error('cannot happen: only the id of the process is read')
 }
 
-t.test('the CPU time of each slice is told', async t => {
+t.test('the CPU time of each slice is reported', async t => {
   const proxies = [await startServer(t, 0, 5_000), await startServer(t, 0, 5_000)]
   const cpu = await measureSlices(proxies, size)
   for (const { name } of proxies) t.match(cpu.get(name), [Number, Number])

@@ -105,7 +105,7 @@ t.test('the policy in force changes nothing, whatever decided beside it', async 
   ])
 })
 
-t.test('a policy or log that cannot be used is told in a line', async t => {
+t.test('a policy or log that cannot be used is reported in one line', async t => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ log: '' }, /new\.yaml cannot be read \(ENOENT\)/],
     [{ 'new.yaml': policy }, /log cannot be read \(ENOENT\)/],

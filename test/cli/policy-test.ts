@@ -33,7 +33,7 @@ t.test('each test is named, and the last line counts them', async t => {
   t.strictSame(out, ['ok      shop: reads', '1 passed, 0 failed'])
 })
 
-t.test('a test that fails is told with its place, what was expected, what came and why', async t => {
+t.test('a test that fails is printed with its place, what was expected, what came and why', async t => {
   const more = `  - { name: big, request: { method: POST, url: "https://shop.example/", body: { amount: 5 } },
       expect: { decision: Hitl, rule: refund } }\n`
   const folder = testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good + more })
@@ -55,7 +55,7 @@ t.test('with --coverage, rules that no test matches are listed and are a failure
   t.strictSame(out.slice(1), ['no test matches  shop: refund', '1 passed, 0 failed'])
 })
 
-t.test('mistakes in the files are told with their place', async t => {
+t.test('mistakes in the files are printed with their place', async t => {
   const cases: [Record<string, string>, RegExp][] = [
     [
       { 'shop.yaml': policy, 'a.test.yaml': good.replace('expect', 'expcet') },

@@ -95,7 +95,7 @@ t.test(
   },
 )
 
-t.test('a second signal ends at once with 1 and tells how many requests were cut off', async t => {
+t.test('a second signal ends at once with 1 and says how many requests were cut off', async t => {
   const held = Promise.withResolvers<void>()
   const origin = await startOrigin(t, () => held.resolve())
   const gateway = await start(t)
@@ -110,7 +110,7 @@ t.test('a second signal ends at once with 1 and tells how many requests were cut
   await t.rejects(answer)
 })
 
-t.test('a fault of the set-up is told in a line or two, without a stack, and the exit code is 1', async t => {
+t.test('a fault of the set-up is reported in a line or two, without a stack, and the exit code is 1', async t => {
   const busy = createServer().listen(0, '127.0.0.1')
   t.teardown(() => busy.close())
   await once(busy, 'listening')

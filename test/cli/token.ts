@@ -78,7 +78,7 @@ const printsToken = async (t: Test, cwd: string, env: Record<string, string>, ..
   t.match(out, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 }
 
-t.test('asks over the unix socket when there is no port, or when it is told to', async t => {
+t.test('asks over the unix socket when there is no port, or when an option says so', async t => {
   const directory = testdir(t)
   await startBare(t, {
     config: { System: { Server: { Http: { Enabled: false }, Unix: { Path: 'g.sock' } } } },

@@ -35,7 +35,7 @@ async function decide(verdict: 'approve' | 'deny', body: object = {}): Promise<v
 
 for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
   const era = typeof mode === 'string' ? mode : mode.pin
-  t.test(`a client of the era ${era} gets what the policy allows, and hears of the rest`, async t => {
+  t.test(`a client of the era ${era} gets what the policy allows, and the reason for the rest`, async t => {
     server.called.length = 0
     const { token } = await gateway.agent({ policyName })
     const client = new Client({ name: 'agent', version: '1.0.0' }, { versionNegotiation: { mode } })

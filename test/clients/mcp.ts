@@ -37,7 +37,7 @@ async function connect(t: Test, url: string, token: string): Promise<Client> {
 
 const client = await connect(t, server.url, token)
 
-t.test('tools are listed and called, and progress is told on the way', async t => {
+t.test('tools are listed and called, and progress is reported on the way', async t => {
   t.strictSame(
     (await client.listTools()).tools.map(({ name }) => name),
     ['add'],
@@ -50,7 +50,7 @@ t.test('tools are listed and called, and progress is told on the way', async t =
   t.strictSame(progress, [1])
 })
 
-t.test('a tool that the policy denies is not called, and its caller hears why', async t => {
+t.test('a tool that the policy denies is not called, and its caller gets the reason', async t => {
   const error = await client.callTool({ name: 'drop', arguments: {} }).catch((error: Error) => error)
   t.match(error, { message: /Nothing is dropped/ })
   t.notOk(server.called.includes('drop'))
@@ -71,7 +71,7 @@ async function connectHeld(t: Test) {
   return { client, called: other.called, list, decide }
 }
 
-t.test('a tool that is held is called once a reviewer approves; its caller is told that it waits', async t => {
+t.test('a tool that is held is called once a reviewer approves; its caller learns that it waits', async t => {
   const { client, called, decide } = await connectHeld(t)
   const told: (string | undefined)[] = []
   const onprogress = ({ message }: { message?: string | undefined }) => told.push(message)
@@ -91,7 +91,7 @@ t.test('a tool that is held is called once a reviewer approves; its caller is to
   t.match((await plain).content, [{ type: 'text', text: '6' }])
 })
 
-t.test('the caller of a tool that is denied hears the comment and the id of the review', async t => {
+t.test('the caller of a tool that is denied gets the comment and the id of the review', async t => {
   const { client, called, decide } = await connectHeld(t)
   const call = client.callTool({ name: 'add', arguments: { a: 2, b: 3 } }).catch((error: unknown) => error)
   await decide('deny', { comment: 'not on Fridays' })

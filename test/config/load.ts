@@ -109,7 +109,7 @@ t.test('a setting of an earlier version is answered with what to do', async t =>
   ])
 })
 
-t.test('each kind of wrong value is told apart', async t => {
+t.test('each kind of wrong value has its own message', async t => {
   const cases: [string, string][] = [
     ['System: { Server: { Http: { Port: 80.5 } } }', 'must be a whole number'],
     ['System: { Server: { Http: { Port: "80" } } }', 'must be a whole number'],
@@ -147,7 +147,7 @@ t.test('each kind of wrong value is told apart', async t => {
   }
 })
 
-t.test('each kind of wrong variable is told apart', async t => {
+t.test('each kind of wrong variable has its own message', async t => {
   const cases: [Env, string][] = [
     [{ SYSTEM__SERVER__HTTP__PORT: '' }, 'must be a whole number'],
     [{ SYSTEM__SERVER__HTTP__PORT: '0x50' }, 'must be a whole number'],

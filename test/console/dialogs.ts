@@ -72,7 +72,7 @@ t.test('T08 a dialog ends when another reviewer decides, and names that person',
   await page.keyboard.press('Escape')
 })
 
-t.test('a verdict that comes too late, before any event tells so, closes the dialog', async t => {
+t.test('a verdict that comes too late, before any event says so, closes the dialog', async t => {
   const page = await signedIn(t, reviewer)
   await page.route('**/deny', async route => {
     await deny(id)
@@ -84,7 +84,7 @@ t.test('a verdict that comes too late, before any event tells so, closes the dia
   await endsWith(t, page, 'It was decided first: denied.')
 })
 
-t.test('a dialog ends when its request expires, also when no event tells so', async t => {
+t.test('a dialog ends when its request expires, also when no event says so', async t => {
   const short = await startConsole(t, { config: { HumanInTheLoop: { TimeoutSeconds: 4 } } })
   for (const isSilent of [false, true]) {
     const { page } = await short.window(t)

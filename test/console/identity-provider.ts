@@ -53,7 +53,7 @@ t.test('a sign-in that was not begun here is refused', async t => {
   t.equal(page.url(), `${url}/console/#/`)
 })
 
-t.test('a person to whom no agent is bound is told', async t => {
+t.test('a person to whom no agent is bound gets the reason', async t => {
   await bench.manage('POST', `/agents/${ada.id}/deactivate`)
   const page = await opened(t)
   await page.getByRole('button', { name: /Sign in at/ }).click()

@@ -33,7 +33,7 @@ t.test('agent id and secret sign in; wrong ones say so', async t => {
   await sees(t, page, 'Nothing waits')
 })
 
-t.test('an agent without a role is told, and not let in', async t => {
+t.test('an agent without a role gets the reason, and is not let in', async t => {
   const { page } = await window(t)
   await page.goto(`${url}/console/`)
   await page.getByLabel('Agent id').fill(bench.bot.id)

@@ -49,7 +49,7 @@ interface Component {
   readonly scope: string
 }
 
-t.test('the list of what is inside tells what the gateway runs with from what only tests need', async t => {
+t.test('the list of what is inside separates what the gateway runs with from what only tests need', async t => {
   const text = runTool(['npm', 'run', '--silent', 'sbom'], root)
   const list = JSON.parse(text.slice(text.indexOf('{')))
   t.equal(list.bomFormat, 'CycloneDX')

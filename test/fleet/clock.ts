@@ -37,7 +37,7 @@ t.test('a jump of the local wall clock changes nothing', async t => {
   }
 })
 
-t.test('a jump of the database is followed by a tenth of the time that passes, and told once', async t => {
+t.test('a jump of the database is followed by a tenth of the time that passes, and logged once', async t => {
   const { clock, database, turns, jump } = open()
   const told: number[] = []
   clock.onOff = ms => told.push(Math.round(ms / 1_000))

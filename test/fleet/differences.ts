@@ -7,7 +7,7 @@ const member = (id: string, ...differs: string[]): MemberView => ({
   ...{ differs, isThis: false },
 })
 
-t.test('a difference is told once it has lasted for more than 5 minutes, and once', async t => {
+t.test('a difference is logged when it has lasted for more than 5 minutes, and only once', async t => {
   const differences = new Differences()
   t.strictSame(differences.look([member('a', 'policy files')], 0), [])
   t.strictSame(differences.look([member('a', 'policy files')], 300_000), [])

@@ -27,7 +27,7 @@ function watched(t: Test, limitMs: number) {
   return { fence, watch, opened, open, falls, told, end }
 }
 
-t.test('each fall is told once, when the time of the fence is up', async t => {
+t.test('each fall is published once, when the time of the fence is up', async t => {
   const { opened, open, falls, told } = watched(t, 300)
   await told(1)
   // The wall clock counts whole milliseconds, so by it the time is up as much as one of them before.
@@ -44,7 +44,7 @@ t.test('a fence that is dropped is noticed long before its time is up', async t 
   t.equal(falls.length, 1)
 })
 
-t.test('a listener that has gone is told nothing', async t => {
+t.test('a listener that has gone is not notified', async t => {
   const { watch, end, falls } = watched(t, 50)
   let others = 0
   watch.subscribe(() => void others++)

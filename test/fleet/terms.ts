@@ -29,7 +29,7 @@ t.test('each step of a rotation agrees with the one before, and skipping one doe
   t.match(disagreement(old, renewed), /^This gateway does not accept .*TokenIssuance:Secret of the gateway new\. /)
 })
 
-t.test('keys that only seal are told apart from those that sign', async t => {
+t.test('keys that only seal are distinguished from those that sign', async t => {
   const other = terms('other', { signs: ['tokens a', 'sealing b'], accepts: ['tokens a', 'sealing a', 'sealing b'] })
   t.match(
     disagreement(terms('here'), other),

@@ -49,7 +49,7 @@ t.test('another one serves, loads, is silent or is fenced, by its last turn', as
   ])
 })
 
-t.test('what differs is named, but for one that has not told yet', async t => {
+t.test('what differs is named, but for a gateway that has not reported yet', async t => {
   const digests = { rules: 'a', settings: 'x' }
   const here = seen(row('own', { digests }))
   const others = [seen(row('a', { digests: { rules: 'b', settings: 'x' } })), seen(row('b', { digests: {} }))]

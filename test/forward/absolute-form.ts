@@ -79,7 +79,7 @@ for (const threads of [1, 2]) {
   })
 }
 
-t.test('the policy decides on the URL, and the line of the log tells the road', async t => {
+t.test('the policy decides on the URL, and the line of the log names the road', async t => {
   const gateway = await startForward(t)
   const condition = { field: 'input.path', operator: 'startsWith', value: '/secret' }
   const credential = { field: 'input.headers.proxy-authorization', operator: 'contains', value: 'Bearer' }

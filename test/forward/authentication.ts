@@ -70,7 +70,7 @@ t.test('T42 a token beside the credential is 400, and never sent', async t => {
   t.strictSame(origin.seen, [])
 })
 
-t.test('an agent that was revoked is told so, also on a connection that it has', async t => {
+t.test('an agent that was revoked gets the reason, also on a connection that it has', async t => {
   const { id, token } = await gateway.agent()
   const client = await gateway.open(t)
   const bytes = absolute(origin, { authorization: `Bearer ${token}` }).replace('Connection: close\r\n', '')

@@ -65,7 +65,7 @@ t.test('a client that leaves is taken to come again: the same request joins, als
   t.equal(origin.seen.length, 1, 'sent once')
 })
 
-t.test('a client that says how long it waits is told the id when that is over', async t => {
+t.test('a client that says how long it waits gets the id when that is over', async t => {
   for (const preference of ['respond-async', 'wait=1']) {
     const { bytes } = await newPost('/prefers', `Prefer: ${preference}\r\n`)
     const answer = await review.exchange(t, bytes)

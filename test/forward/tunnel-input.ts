@@ -120,7 +120,7 @@ t.test('without a name in TLS the certificate is that of the host of CONNECT', a
   t.equal(secure.getPeerX509Certificate()?.subjectAltName, 'DNS:idp.test')
 })
 
-t.test('a client that does not offer HTTP/1.1 is told so in TLS, and the log says it', async t => {
+t.test('a client that does not offer HTTP/1.1 gets the alert of TLS, and the log says it', async t => {
   const host = 'h2.test:443'
   await t.rejects(openSecure(t, gateway, { to: host, authorization, tls: { ALPNProtocols: ['h2'] } }), {
     message: /no application protocol/,

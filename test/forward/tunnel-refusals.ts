@@ -59,7 +59,7 @@ t.test('HTTP/1.0 without Host is served', async t => {
   t.match(await client.closed(), /hello from upstream$/)
 })
 
-t.test('an agent that may not act is told why', async t => {
+t.test('an agent that may not act gets the reason', async t => {
   for (const [action, code] of [
     ['quarantine', 'agent_quarantined'],
     ['deactivate', 'agent_inactive'],

@@ -47,7 +47,7 @@ for (const threads of [1, 2]) {
       t.match(await kept.until(/hello from upstream/), /^HTTP\/1\.1 200 /)
     })
 
-    t.test('T46 a request under way is told why its tunnel ends', async t => {
+    t.test('T46 a request under way gets the reason why its tunnel ends', async t => {
       const slow = await startOrigin(t, () => {})
       const host = `127.0.0.1:${slow.port}`
       const bot = await gateway.agent()

@@ -17,7 +17,7 @@ function open(settings = {}) {
   return { told, fleet: createFleet({ config: testConfig(settings), clock: createClock(), log }, shared) }
 }
 
-t.test('the others are told of the certificate authority by a digest, and again when it changes', async t => {
+t.test('the others get a digest of the certificate authority, and a new one when it changes', async t => {
   const { fleet, told } = open()
   const policies = [] as const
   const name = 'certificate authorities'

@@ -50,7 +50,7 @@ t.test('a file that became bad leaves the old prices', async t => {
 })
 
 for (const threads of [1, 2]) {
-  t.test(`a gateway reads the file again when it is told to, ${threads} threads`, async t => {
+  t.test(`a gateway reads the file again on a signal, ${threads} threads`, async t => {
     const directory = testdir(t, { 'prices.json': fileOf(7), policies: {} })
     const System = { Server: { Threads: threads } }
     const gateway = await startGateway(t, {

@@ -34,7 +34,7 @@ t.test('only when the last call ends is its request withdrawn', async t => {
   t.not((await suspend()).id, id, 'the same request is another one from now on')
 })
 
-t.test('what a call was told to look for stays held when the others end, and nobody joins it any more', async t => {
+t.test('what a call was asked to look for stays held when the others end, and nobody joins it any more', async t => {
   const { queue, suspend, statusOf } = await openCalls(t)
   const { id } = await suspend()
   const gone = new AbortController()
@@ -58,7 +58,7 @@ t.test('a request under a key that was used before is not withdrawn', async t =>
   t.equal(await statusOf(alone.id), 'Withdrawn')
 })
 
-t.test('an outcome is told to one retry, within ten minutes', async t => {
+t.test('one retry gets the outcome, within ten minutes', async t => {
   const { queue, suspend, clock } = await openCalls(t)
   const { id } = await suspend()
   await queue.deny(id, verdict())

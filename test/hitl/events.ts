@@ -4,7 +4,7 @@ import { createTestLog, eventTime, stored } from '../fixtures/events.ts'
 
 const silent = () => {}
 
-t.test('a listener hears of what happens after it came, until it goes', async t => {
+t.test('a listener gets what happens after it came, until it goes', async t => {
   const log = createTestLog({ capacity: 10 })
   const heard: HitlEvent[] = []
   log.publish('pending', 'a', {})
@@ -17,7 +17,7 @@ t.test('a listener hears of what happens after it came, until it goes', async t 
   t.equal(heard.length, 1)
 })
 
-t.test('who comes back hears first what it missed', async t => {
+t.test('a reader that comes back gets first what it missed', async t => {
   const log = createTestLog({ capacity: 3 })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event)).close
@@ -31,7 +31,7 @@ t.test('who comes back hears first what it missed', async t => {
   )
 })
 
-t.test('who was away too long, or comes from another run, is told to read everything again', async t => {
+t.test('a reader that was away too long, or comes from another run, is asked to read everything again', async t => {
   const log = createTestLog({ capacity: 2 })
   const first: HitlEvent[] = []
   log.subscribe(event => first.push(event))
@@ -110,7 +110,7 @@ t.test(
   },
 )
 
-t.test('at the start readers come back with ids from before, and nobody hears old events', async t => {
+t.test('at the start readers come back with ids from before, and nobody gets old events', async t => {
   const log = createEventLog({ capacity: 10, report: silent, describe: ({ data }) => data })
   const heard: HitlEvent[] = []
   log.subscribe(event => heard.push(event))
@@ -139,7 +139,7 @@ t.test('events name agents, and one that cannot be read is left out', async t =>
   t.equal(reports.length, 1)
 })
 
-t.test('what reviewers are told of an event is made once, for the first who reads it', async t => {
+t.test('the text of an event for reviewers is made once, for the first who reads it', async t => {
   let made = 0
   const describe = () => ({ number: ++made })
   const log = createEventLog({ capacity: 10, report: silent, describe })

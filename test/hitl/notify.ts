@@ -85,7 +85,7 @@ async function start(options: Setup = {}) {
   return { notifier, publish, posted, ids, reports, clock, shared }
 }
 
-t.test('a hook is told of what waits, as JSON signed with the time', async t => {
+t.test('a hook gets what waits, as JSON signed with the time', async t => {
   const { notifier, publish, posted, clock } = await start()
   publish('pending', 'h1', pending)
   publish('denied', 'h1', {})
@@ -112,7 +112,7 @@ t.test('Slack gets a text that nobody can put markup into', async t => {
   t.notOk(posted[0]?.headers.includes('Gateway-Signature'))
 })
 
-t.test('a hook and Slack are told which agent was quarantined and why', async t => {
+t.test('a hook and Slack get which agent was quarantined and why', async t => {
   const Events = ['quarantined'] as const
   const hooks = [{ ...hook, Events } as const, { ...hook, Format: 'slack', Events } as const]
   const { notifier, publish, posted } = await start({ hooks })

@@ -55,7 +55,7 @@ t.test('what was held is what is sent, byte for byte, and the answer is the upst
   )
 })
 
-t.test('of fifty parallel approvals one sends, and the others are told the outcome', async t => {
+t.test('of fifty parallel approvals one sends, and the others get the outcome', async t => {
   const release = Promise.withResolvers<void>()
   const desk = await openDesk({
     directory: testdir(t),

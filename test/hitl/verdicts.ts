@@ -23,7 +23,7 @@ t.test('a denied request is discarded, with the comment on record', async t => {
   t.match(items, [{ action: 'hitl.deny', actor: 'reviewer-1', subject: id, details: { comment, digest: /^\w{64}$/ } }])
 })
 
-t.test('a verdict on a verdict is told the outcome on record', async t => {
+t.test('a verdict on a verdict gets the outcome on record', async t => {
   const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const id = await suspended(desk)

@@ -7,7 +7,7 @@ import { testdir } from '../fixtures/testdir.ts'
 /** Far longer than any test: what ends the wait is the verdict. */
 const long = () => ({ ms: 600_000, signal: new AbortController().signal })
 
-t.test('who waits hears of the outcome when it is on record', async t => {
+t.test('a call that waits gets the outcome when it is on record', async t => {
   const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
   const [first, second, third] = await Promise.all([suspended(desk), suspended(desk), suspended(desk)])

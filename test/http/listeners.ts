@@ -74,7 +74,7 @@ t.test('several sockets may have one port, for threads', async t => {
   })
 })
 
-t.test('an address that cannot be is told in one line', async t => {
+t.test('an impossible address is reported in one line', async t => {
   const listener = start(t, 10)
   await t.rejects(listener.listen({ ...tcp, host: '192.0.2.1' }), {
     name: 'StartupError',

@@ -62,7 +62,7 @@ t.test('what is no socket is never removed', async t => {
   t.ok(existsSync(path))
 })
 
-t.test('a path that cannot be is told in one line', async t => {
+t.test('an impossible path is reported in one line', async t => {
   const directory = testdir(t)
   t.match(
     await problem(t, join(directory, 'no/gateway.sock')),

@@ -123,7 +123,7 @@ t.test('a second rotation drops the certificate of before the first', async t =>
   t.equal(third.bundle, `${third.certificate}${second.certificate}`)
 })
 
-t.test('a rotation drops the old certificate when it is told so, or when it has expired', async t => {
+t.test('a rotation drops the old certificate on request, or when it has expired', async t => {
   const folder = testdir(t)
   await openStoredAuthority(folder, now)
   t.equal(certificatesIn((await rotate(folder, now, false)).bundle), 1)

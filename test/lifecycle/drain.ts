@@ -28,7 +28,7 @@ t.test('closing takes no new connection, finishes what is in flight, and then is
   t.equal(await closed, 0, 'nothing was cut off')
 })
 
-t.test('a load balancer is told before the gateway stops accepting, and calls are served meanwhile', async t => {
+t.test('the health check fails before the gateway stops accepting, and calls are served meanwhile', async t => {
   const origin = await startOrigin(t)
   const gateway = await startGateway(t, { config: { System: { Server: { StopDelaySeconds: 1 } } } })
   const { token } = await gateway.agent()

@@ -5,7 +5,7 @@ import { eventually, onDatabase } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { startReview } from '../fixtures/review.ts'
 
-t.test('held requests and tokens outlive a jump of the clock of the database, and the log tells of it', async t => {
+t.test('held requests and tokens outlive a jump of the clock of the database, and the log has it', async t => {
   const settings = await createSchema(t)
   const review = await startReview(t, { config: onDatabase(settings) })
   const id = await review.hold('/kept')

@@ -137,7 +137,7 @@ t.test('the total of a window is the sum of its buckets, however the gaps fall',
   t.pass('holds')
 })
 
-t.test('others are told once what one agent did, and again of its hosts after a while', async t => {
+t.test('others get what one agent did once, and its hosts again after a while', async t => {
   const waiting: ActivityDelta[] = []
   const log = createActivityLog(undefined, untold => waiting.push(untold))
   const told = () =>
@@ -171,7 +171,7 @@ t.test('others are told once what one agent did, and again of its hosts after a 
   t.match(told(), [[['request']], [['sent', 'a', noon + 2 * minute, 'x.example', 0], 1]])
 })
 
-t.test('what is told has the time of the latest, though an older event is noted with it', async t => {
+t.test('what is published has the time of the latest event, though an older one is noted with it', async t => {
   const waiting: ActivityDelta[] = []
   const log = createActivityLog(undefined, untold => waiting.push(untold))
   log.humanDenied('a', noon - 5 * minute)
@@ -184,7 +184,7 @@ t.test('what is told has the time of the latest, though an older event is noted 
   ])
 })
 
-t.test('what is heard so many times counts as if it was heard one by one', async t => {
+t.test('what is received so many times counts as if it was received one by one', async t => {
   const once = createActivityLog()
   const oneByOne = createActivityLog()
   const body = { host: 'x.example', bytes: 900 }

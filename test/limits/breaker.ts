@@ -42,7 +42,7 @@ function open(breaker: Breaker, now: number, agent = 'a'): void {
   for (let i = 0; i < 3; i++) fail(breaker, 'k', now, agent)
 }
 
-t.test('the circuit opens after so many failures and tells how long', async t => {
+t.test('the circuit opens after so many failures and says for how long', async t => {
   const breaker = create()
   fail(breaker, 'k', 0)
   fail(breaker, 'k', 1_000)
@@ -52,7 +52,7 @@ t.test('the circuit opens after so many failures and tells how long', async t =>
   t.equal(breaker.acquire('k', 'a', 31_999), 1)
 })
 
-t.test('a circuit that opens, closes or fails its probe is told of once, and whose it is', async t => {
+t.test('a circuit that opens, closes or fails its probe is published once, with its owner', async t => {
   const told: string[] = []
   const breaker = timed(
     createBreaker(settings, createTable(breakerShape(3)), ({ change, origin, agentId }) =>

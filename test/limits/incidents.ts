@@ -34,7 +34,7 @@ t.test('the latest of each agent are kept, the latest first', async t => {
   t.equal(incidents.of('a1')[0]!.path.length, 201)
 })
 
-t.test('those that another gateway tells of later are where they belong', async t => {
+t.test('those that another gateway sends later are where they belong', async t => {
   const incidents = createIncidents()
   for (const [at, path] of [
     [1, '/a'],

@@ -29,7 +29,7 @@ t.test('a peer has so many connections over all threads, and another one its own
   t.strictSame([there.take('a', 1), here.take('a', 1)], [undefined, 'address_connections'])
 })
 
-t.test('all peers together have so many; those that are not told apart count in the total alone', async t => {
+t.test('all peers together have so many; those that cannot be distinguished count in the total alone', async t => {
   const { counts } = open({ all: 3, each: 1 })
   const [here, there] = counts as [(typeof counts)[0], (typeof counts)[0]]
   t.strictSame(

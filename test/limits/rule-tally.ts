@@ -15,7 +15,7 @@ t.test('decisions are counted by rule, the default of a policy too', async t => 
   t.strictSame(hits.of('__proto__'), [])
 })
 
-t.test('others are told of each count once, and of none that they told', async t => {
+t.test('others get each count once, and none that they sent', async t => {
   const hits = new RuleTally()
   hits.note('p', 'a')
   hits.note('p', 'a')

@@ -69,7 +69,7 @@ t.test('with a certificate the TCP ones are TLS, the unix ones are not', async t
   t.match(await call({ socketPath: path, path: '/health' }), { status: 200 })
 })
 
-t.test('what is not a listening socket is told in one line', async t => {
+t.test('what is not a listening socket is reported in one line', async t => {
   const sockets = [openSync('/dev/null', 'r')]
   const { code, err } = await runToEnd(t, ['serve'], { cwd: testdir(t, settings), sockets })
   t.equal(code, 1)

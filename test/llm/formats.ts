@@ -31,7 +31,7 @@ for (const [path, format, model] of told) {
   })
 }
 
-t.test('paths whose answers tell no tokens have no format', async t => {
+t.test('paths whose answers show no tokens have no format', async t => {
   const paths = [
     ...['/', '/v1/messages/count_tokens', '/v1/messages/batches', '/v1/files', '/v1/models', '/v1/moderations'],
     ...['/v1beta/models/g:countTokens', '/v1/chat/completions/chatcmpl-1', '/openai/deployments/gpt/files'],

@@ -77,7 +77,7 @@ t.test('the place at which bytes leave the buffer changes nothing', async t => {
   t.strictSame(wrong, [])
 })
 
-t.test('a stream that is cut tells no more than it told', async t => {
+t.test('a stream that is cut has no more usage than it showed', async t => {
   const wrong: string[] = []
   for (const answer of modelAnswers) {
     const { bytes, type, expected: told } = answer
@@ -92,12 +92,12 @@ t.test('a stream that is cut tells no more than it told', async t => {
   t.strictSame(wrong, [])
 })
 
-t.test('a cut stream of Anthropic tells its input', async t => {
+t.test('a cut stream of Anthropic shows its input', async t => {
   const stream = modelAnswers.find(({ name }) => name === 'anthropic stream, cut before the end')!
   t.match(read(stream, [stream.bytes], false), { isPartial: true, usage: { input: 12, cacheRead: 18_432 } })
 })
 
-t.test('an answer without a byte tells nothing', async t => {
+t.test('an answer without a byte shows no usage', async t => {
   const nothing = { usage: undefined, isPartial: true, model: undefined }
   t.strictSame(read({ format: 'openai', type: 'application/json' }, [], false), nothing)
 })

@@ -44,7 +44,7 @@ t.test('one event is one line, whatever is in it', async t => {
   t.equal(lines[0]?.reason, evil)
 })
 
-t.test('an error is told with its code, its stack and what caused it', async t => {
+t.test('an error is logged with its code, its stack and its cause', async t => {
   const body = `
     const top = new Error('on top', { cause: new TypeError('underneath') })
     log.error({ error: Object.assign(top, { code: 'E_TOP' }) }, 'failed')

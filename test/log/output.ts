@@ -60,7 +60,7 @@ function startLogger(t: Test, body: string, { stdout = 'pipe' as 'pipe' | number
   }
 }
 
-t.test('a reader that is stuck costs bounded memory, and is told how many lines it missed', async t => {
+t.test('a reader that is stuck costs bounded memory, and gets the number of lines that it missed', async t => {
   const logger = startLogger(t, 'logged(50_000, 1_000); await statusIs(({ dropped }) => dropped > 0)')
   await logger.shows(/"dropped"/)
   let written = 0

@@ -39,7 +39,7 @@ t.test('a key is shown once, lets its agent call, and is over when it is revoked
   t.equal((await manage('DELETE', `/keys/${made.id}`)).status, 404)
 })
 
-t.test('the trail tells of keys by their ids', async t => {
+t.test('the trail names keys by their ids', async t => {
   const agent = await gateway.agent()
   const { id, key } = await createKey(agent.id, { name: 'laptop' })
   await manage('DELETE', `/keys/${id}`)

@@ -57,7 +57,7 @@ t.test('a second verdict is 409 with the outcome on record', async t => {
   t.equal(origin.seen.length, 1)
 })
 
-t.test('a denied request is never sent, and its agent and the audit trail are told', async t => {
+t.test('a denied request is never sent, and its agent and the audit trail get the verdict', async t => {
   const id = await hold('/things')
   t.match(await (await deny(id, { resend: true })).json(), { status: 400, errors: [{ field: 'resend' }] })
   const denied = await deny(id, { comment: 'no' })

@@ -16,7 +16,7 @@ const listen = (t: Test, lastId?: string, token = reviewer.token) =>
     ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }),
   })
 
-t.test('reviewers hear what happens, as it happens', async t => {
+t.test('reviewers get events as they happen', async t => {
   const events = await listen(t)
   t.match(Object.fromEntries(events.response.headers), {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -38,7 +38,7 @@ t.test('reviewers hear what happens, as it happens', async t => {
   t.match(await events.next(), { event: 'completed', data: { hitlId: id, data: { responseStatus: 200 } } })
 })
 
-t.test('who comes back with the last id hears what it missed, and nothing twice', async t => {
+t.test('a reader that comes back with the last id gets what it missed, and nothing twice', async t => {
   const first = await listen(t)
   // Nothing has happened yet: the id comes alone.
   await first.block()
@@ -64,7 +64,7 @@ t.test('an id that is not known any more is answered with reset, and an id to go
   t.match(await again.next(), { event: 'pending', data: { hitlId: id } })
 })
 
-t.test('agents hear nothing of it', async t => {
+t.test('agents get no events', async t => {
   const events = await listen(t, undefined, review.bot.token)
   t.equal(events.response.status, 403)
 })

@@ -8,7 +8,7 @@ import { testdir } from '../fixtures/testdir.ts'
 
 const limited = { System: { ManagementRateLimit: { RequestsPerMinute: 6, Burst: 40 } } }
 
-t.test('a caller has a pace: then 429 with Retry-After, for it alone, told to the operator', async t => {
+t.test('a caller has a pace: then 429 with Retry-After, for it alone, and a line in the log', async t => {
   const gateway = await startGateway(t, { config: limited })
   const [noisy, quiet] = [await gateway.agent(), await gateway.agent()]
   const answers = await Promise.all(

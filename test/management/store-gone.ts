@@ -46,7 +46,7 @@ t.test('a refusal that cannot be recorded is no permission', async t => {
   t.match(await call('GET', '/agents', { token: helper.token }), { status: 503 })
 })
 
-t.test('what is in memory is still read, and the health tells', async t => {
+t.test('what is in memory is still read, and the health check fails', async t => {
   t.match(await call('GET', '/agents', { token: admin.token }), { status: 200 })
   t.match(await call('GET', '/policies/p', { token: admin.token }), { status: 200 })
   t.match(await call('GET', '/health'), { status: 503, json: { status: 'Unhealthy' } })

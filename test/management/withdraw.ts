@@ -3,7 +3,7 @@ import { startControl } from '../fixtures/control.ts'
 
 const control = await startControl(t)
 
-t.test('what its agent withdraws is not sent, and a verdict that comes later is told so', async t => {
+t.test('what its agent withdraws is not sent, and a later verdict is refused with that reason', async t => {
   const { call, person, suspend, upstream, store } = control
   const bot = await person('agent')
   const reviewer = await person('reviewer')

@@ -283,7 +283,7 @@ t.test('however many reloads are asked for, files in the same state are read onc
   t.strictSame(loaded, ['new'])
 })
 
-t.test('a mistake is told to each who asks, without reading the same files again', async t => {
+t.test('each who asks gets the mistake, without reading the same files again', async t => {
   const { now, loaded, reported } = reloaderOver(['bad'])
   t.equal(await now(), false)
   t.equal(await now(), false)

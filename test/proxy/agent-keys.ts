@@ -109,7 +109,7 @@ t.test('two different keys are refused', async t => {
   t.strictSame(origin.seen, [])
 })
 
-t.test('a key in any other place is refused, and told nowhere', async t => {
+t.test('a key in any other place is refused, and shown nowhere', async t => {
   const stranger = await createKey((await gateway.agent()).id)
   const dotted = (text: string) => text.replace('_', '%5F')
   for (const stray of [key, stranger.key]) {

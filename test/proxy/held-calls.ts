@@ -46,7 +46,7 @@ t.test('the call itself waits as long as its rule says, and gets what was approv
   t.equal(origin.seen.length, 1)
 })
 
-t.test('what is denied is 403 with the comment, and clients that say how long they wait are heard', async t => {
+t.test('what is denied is 403 with the comment, and a client may say how long it waits', async t => {
   const answer = proxy(patient.token, `${origin.url}/things`, post)
   const id = await onlyItem(t, patient)
   await deny(id, { comment: 'not today' })
@@ -96,26 +96,29 @@ t.test('the same request while it is held joins it, also of two at once; others 
   t.match([(await another).status, (await stranger).status], [403, 403])
 })
 
-t.test('when the call that waits is gone the request is withdrawn, and an approval is told so', async t => {
-  const bot = await agentOf({ waitSeconds: 600 })
-  const gone = new AbortController()
-  const answer = proxy(bot.token, `${origin.url}/leave`, { ...post, signal: gone.signal })
-  const id = await onlyItem(t, bot)
-  gone.abort()
-  await t.rejects(answer)
-  t.equal(
-    await eventually(
-      () => statusOf(id),
-      status => status !== 'Pending',
-    ),
-    'Withdrawn',
-  )
-  t.match(await (await approve(id)).json(), { status: 409, code: 'withdrawn', hitlId: id })
-  t.equal(origin.seen.length, 0)
-  t.strictSame((await auditOf(id)).sort(), ['hitl.suspend', 'hitl.withdraw'])
-})
+t.test(
+  'when the call that waits is gone the request is withdrawn, and an approval is refused with that reason',
+  async t => {
+    const bot = await agentOf({ waitSeconds: 600 })
+    const gone = new AbortController()
+    const answer = proxy(bot.token, `${origin.url}/leave`, { ...post, signal: gone.signal })
+    const id = await onlyItem(t, bot)
+    gone.abort()
+    await t.rejects(answer)
+    t.equal(
+      await eventually(
+        () => statusOf(id),
+        status => status !== 'Pending',
+      ),
+      'Withdrawn',
+    )
+    t.match(await (await approve(id)).json(), { status: 409, code: 'withdrawn', hitlId: id })
+    t.equal(origin.seen.length, 0)
+    t.strictSame((await auditOf(id)).sort(), ['hitl.suspend', 'hitl.withdraw'])
+  },
+)
 
-t.test('a client that was told 202 has left by design: its request stays held', async t => {
+t.test('a client that got 202 has left by design: its request stays held', async t => {
   const bot = await agentOf({ waitSeconds: 1 })
   const told = await proxy(bot.token, `${origin.url}/stays`, post)
   t.equal(told.status, 202)
@@ -136,7 +139,7 @@ t.test('a client that was told 202 has left by design: its request stays held', 
   t.equal(await statusOf(id), 'Pending')
 })
 
-t.test('DELETE /hitl/{id} ends the call that waits, and tells SDKs not to try again', async t => {
+t.test('DELETE /hitl/{id} ends the call that waits, and asks SDKs not to try again', async t => {
   const bot = await agentOf({ waitSeconds: 600 })
   const answer = proxy(bot.token, `${origin.url}/delete`, post)
   const id = await onlyItem(t, bot)

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
 
-t.test('reviewers are told what a held body has, and where', async t => {
+t.test('reviewers see what a held body has, and where', async t => {
   const { hold, call } = await startReview(t)
   const id = await hold('/held', { body: `{"note":"AKIAQWERTYUIOPASDFGH","password":"hunter2"}` })
   t.match(await (await call('GET', `/hitl/${id}`)).json(), {

@@ -58,7 +58,7 @@ t.test('an upstream that fails at the approval is 502 for the agent too', async 
   t.match(await (await answer).json(), { status: 502, code: 'upstream_failed' })
 })
 
-t.test("an answer too long to keep is the reviewer's, and the agent is told so", async t => {
+t.test("an answer too long to keep is the reviewer's, and the agent gets the reason", async t => {
   const bot = await newBot()
   const answer = proxy(bot.token, `${origin.url}/long`, wait(55))
   const [item] = await waiting(bot, 1)

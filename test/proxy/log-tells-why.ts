@@ -28,7 +28,7 @@ t.test('a destination that is refused has its cause in the log, and in no answer
   t.strictSame(told.toSorted(), causes.map(([, cause]) => cause).toSorted())
 })
 
-t.test('a failure is told by kind where the name can only be public; it is counted and logged everywhere', async t => {
+t.test('a failure is named by kind where the name can only be public; it is counted and logged everywhere', async t => {
   const gateway = await startGateway(t, {
     alone: 'metrics are a gateway’s own',
     lookup: async name => {

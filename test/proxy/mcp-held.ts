@@ -68,7 +68,7 @@ t.test('the wait is a stream that begins at once, and a JSON answer becomes its 
   t.match(origin.seen, [{ headers: { 'accept-encoding': 'identity', accept: mcpHeaders.Accept } }])
 })
 
-t.test('a call with a progress token is told that it waits, and gets the events of the upstream', async t => {
+t.test('a call with a progress token gets a notice that it waits, and then the events of the upstream', async t => {
   const { answer, id } = await held(t, '/events', request({ params: { _meta: { progressToken: 'p' } } }))
   await (await approve(id)).text()
   const [first, ...rest] = await messages(answer)
@@ -187,7 +187,7 @@ t.test('a client that closes its stream withdraws what it waits for', async t =>
   t.equal(await eventually(status, found => found !== 'Pending'), 'Withdrawn')
 })
 
-t.test('an agent that is revoked while it waits is told so in the stream', async t => {
+t.test('an agent that is revoked while it waits gets the reason in the stream', async t => {
   const { bot, answer } = await held(t, '/json', request())
   await review.manage('POST', `/agents/${bot.id}/revoke`)
   t.match(await messages(answer), [{ id: 7, error: { data: { code: 'agent_revoked' } } }])

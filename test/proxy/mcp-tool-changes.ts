@@ -36,7 +36,7 @@ async function changes(by = gateway): Promise<readonly Entry[]> {
   return JSON.parse(text).items
 }
 
-t.test('a changed description is on record before the agent has the list, and told to operators', async t => {
+t.test('a changed description is on record before the agent has the list, and logged', async t => {
   await list()
   tools = [{ ...add, inputSchema: { properties: { b: {}, a: {} }, type: 'object' }, _meta: { at: 1 }, icons: [] }]
   await list()

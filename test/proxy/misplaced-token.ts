@@ -39,7 +39,7 @@ const places: Readonly<Record<string, (text: string) => { path?: string; headers
 }
 
 for (const [place, make] of Object.entries(places)) {
-  t.test(`a token of the gateway in ${place} is refused, and told nowhere`, async t => {
+  t.test(`a token of the gateway in ${place} is refused, and shown nowhere`, async t => {
     for (const [agent, stray] of [
       [token, token],
       [token, other],

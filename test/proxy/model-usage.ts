@@ -80,7 +80,7 @@ t.test('the model is that of the path when the answer names none', async t => {
   t.match(line, { model: 'eu.anthropic.claude-v1:0', tokensIn: 626 })
 })
 
-t.test('Bedrock tells in the head of an answer to InvokeModel', async t => {
+t.test('Bedrock has the usage in the head of an answer to InvokeModel', async t => {
   const counts = { 'X-Amzn-Bedrock-Input-Token-Count': '31', 'X-Amzn-Bedrock-Output-Token-Count': '7' }
   sends('application/json', Buffer.from('{"completion":"hi"}'), counts)
   const [line] = await linesOf(gateway, 1, async () => (await post('/model/amazon.titan/invoke')).text())
@@ -132,7 +132,7 @@ t.test('a call of a model asks for an answer without compression; other calls as
   t.strictSame(asked, ['identity', 'gzip', 'gzip', 'gzip'])
 })
 
-t.test('an answer that is compressed all the same passes, and tells nothing', async t => {
+t.test('an answer that is compressed all the same passes, and shows no usage', async t => {
   sends(chat.type, gzipSync(chat.bytes), { 'Content-Encoding': 'gzip' })
   const [line] = await linesOf(gateway, 1, async () => {
     t.equal(await (await post(paths.openai)).text(), chat.bytes.toString())
@@ -165,7 +165,7 @@ async function leave(): Promise<void> {
 
 const beginning = stream.bytes.subarray(0, 3_000)
 
-t.test('a stream that the agent leaves just before its end tells all', async t => {
+t.test('a stream that the agent leaves just before its end has all its usage', async t => {
   const { promise: left, resolve: hasLeft } = Promise.withResolvers<void>()
   answer = res => {
     res.writeHead(200, { 'Content-Type': stream.type }).write(beginning)
@@ -179,7 +179,7 @@ t.test('a stream that the agent leaves just before its end tells all', async t =
   t.equal(origin.seen.at(-1)?.aborted, false)
 })
 
-t.test('a stream that goes on after the agent has left is cancelled, and tells what it told until then', async t => {
+t.test('a stream that goes on after the agent has left is cancelled, and has the usage until then', async t => {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>()
   answer = res => {
     res.on('close', cancel)
@@ -228,7 +228,7 @@ t.test('an agent that loses its rights ends the reading', async t => {
   t.match(line, { agentId: other.id, usage: 'partial' })
 })
 
-t.test('a stream that the upstream breaks off tells the same', async t => {
+t.test('a stream that the upstream breaks off has the usage until then', async t => {
   answer = res => {
     res.writeHead(200, { 'Content-Type': stream.type }).write(stream.bytes.subarray(0, 3_000), () => res.destroy())
   }

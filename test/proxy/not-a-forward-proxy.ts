@@ -75,7 +75,7 @@ t.test('a URL of the gateway itself is, and so is a path under any name', async 
   t.match(answer, /^HTTP\/1\.1 401 /, 'what is behind /proxy/ is a call of the gateway under any name')
 })
 
-t.test('a client of HTTP_PROXY whose Host is not allowed is told too', async t => {
+t.test('a client of HTTP_PROXY whose Host is not allowed gets the reason too', async t => {
   const answer = await answerTo(t, 'GET http://api.example.com/ HTTP/1.1', 'api.example.com', named)
   t.match(answer, /^HTTP\/1\.1 403 .*"code":"foreign_origin".*called as \/proxy\/<URL>/s)
 })

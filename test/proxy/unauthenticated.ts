@@ -50,14 +50,14 @@ t.test('the challenge names the field that the token was found in', async t => {
   t.equal(await challengeOf(['X-Agent', 'Bearer sk-123'], other), invalid(malformed, 'X-Agent'))
 })
 
-t.test('a stranger cannot tell an agent that exists from one that does not', async t => {
+t.test('a stranger cannot distinguish an agent that exists from one that does not', async t => {
   const unknown = '00000000-0000-4000-8000-000000000000'
   const tell = (sub: string) => challengeOf(['Gateway-Authorization', `Bearer ${forged(sub)}`])
   t.equal(await tell(id), invalid('is signed with a key that is not known here'))
   t.equal(await tell(unknown), await tell(id))
 })
 
-t.test('who has a token hears that its agent is gone, that it is for others, or that it has expired', async t => {
+t.test('a token gets the reason: its agent is gone, it is for others, or it has expired', async t => {
   const tell = (text: string) => challengeOf(['Gateway-Authorization', `Bearer ${text}`])
   const iat = Math.floor(Date.now() / 1_000) - 600
   const claims = { sub: id, iss: issuance.Issuer, aud: issuance.Audience, iat, exp: iat + 900 }

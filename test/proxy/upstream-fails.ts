@@ -35,7 +35,7 @@ t.test('an upstream that refuses the connection is 502', async t => {
   await fails(t, `http://127.0.0.1:${port}/`, 502, 'upstream_failed')
 })
 
-t.test('a name that does not resolve is 502, and the answer does not tell why', async t => {
+t.test('a name that does not resolve is 502, and the answer does not say why', async t => {
   await fails(t, 'http://nowhere.example/', 502, 'upstream_failed')
 })
 

@@ -132,7 +132,7 @@ t.test(
   },
 )
 
-t.test('what is not allowed gets no tunnel, and the upstream hears nothing', async t => {
+t.test('what is not allowed gets no tunnel, and the upstream gets nothing', async t => {
   const upstream = await startUpstream(t)
   const rule = (effect: string) => ({
     name: effect,

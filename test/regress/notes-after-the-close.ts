@@ -3,7 +3,7 @@ import { mock } from 'node:test'
 import t from 'tap'
 import { linkThreads, shareActivity } from '../../src/threads/share.ts'
 
-t.test('what is noted after the close is told to nobody', async t => {
+t.test('what is noted after the close is sent to nobody', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const recent = shareActivity([linkThreads('a channel of this test')])

@@ -20,7 +20,7 @@ t.test('an agent that runs into its rate limit loses nothing but time', async t 
   t.match(JSON.parse((await gateway.manage('GET', `/audit?subject=${id}&action=agent.trust`)).text), { totalCount: 0 })
 })
 
-t.test('a quarantine by the gateway is logged, counted and told, with its cause', async t => {
+t.test('a quarantine by the gateway is logged, counted and published, with its cause', async t => {
   const gateway = await startGateway(t, { config: { Trust: { QuarantineDenials: 3 } } })
   const name = await gateway.policy({ name: 'closed', default: 'Deny' })
   const { id, token } = await gateway.agent({ policyName: name })

@@ -59,7 +59,7 @@ t.test('a failure says what it was; one of the store stays one', async t => {
   await t.rejects(ours.call('fail', ['other']), { name: 'ThreadError', message: 'TypeError: odd' })
 })
 
-t.test('what is only told and fails is lost, and nothing else with it', async t => {
+t.test('a message without an answer that fails is lost, and nothing else with it', async t => {
   const { ours } = openPair(t)
   ours.notify('fail', ['told'])
   t.equal(await ours.call('add', [1, 1]), 2)

@@ -83,7 +83,7 @@ t.test('changes come in the order of the commits, none of a write that failed, a
   t.strictSame(shown, first.told.slice(first.told.length - shown.length))
 })
 
-t.test('one that no longer follows is told nothing', async t => {
+t.test('one that no longer follows gets nothing', async t => {
   const store = await open(t)
   const { told, follower } = recorder()
   const end = await store.feed.agents.follow(follower)

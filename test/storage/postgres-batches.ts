@@ -185,7 +185,7 @@ t.test('a write that is given up ends none of those that share its transaction',
   t.equal(await young, 'stored')
 })
 
-t.test('writes that are under way when the store closes are done or refused, as they were told', async t => {
+t.test('writes that are under way when the store closes are done or refused, as they were answered', async t => {
   const { direct, store } = await openProxied(t)
   const all = suspendAll(store, 100)
   const closed = store.close()

@@ -156,14 +156,14 @@ t.test('a locked program ends with the command', async t => {
   t.equal(await running.ended, 'SIGKILL')
 })
 
-t.test('without bubblewrap nothing runs, and the remedy is told', async t => {
+t.test('without bubblewrap nothing runs, and the message has the remedy', async t => {
   const { runs } = await startRun(t)
   const setup = { ...runs, env: { ...runs.env, PATH: '/none' } }
   const ended = await runToEnd(t, ['run', '--agent', 'tour', '--lock', '--', process.execPath, '-e', ''], setup)
   t.match(ended, { code: 126, out: '', err: /needs bubblewrap, which is not here .*apt-get install bubblewrap/ })
 })
 
-t.test('where namespaces cannot be made nothing runs, and the remedy is told', async t => {
+t.test('where namespaces cannot be made nothing runs, and the message has the remedy', async t => {
   const { runs } = await startRun(t)
   const bin = testdir(t, { bwrap: '#!/bin/sh\necho "bwrap: setting up uid map: Permission denied" >&2\nexit 1\n' })
   chmodSync(join(bin, 'bwrap'), 0o755)

@@ -29,7 +29,7 @@ t.test('notes of one kind are one note with their number, and bodies to one host
   t.equal(waiting.take(), undefined, 'they are told once')
 })
 
-t.test('verdicts and changed tools are not told: every gateway hears of them as events', async t => {
+t.test('verdicts and changed tools are not sent: every gateway gets them as events', async t => {
   const waiting = new FleetNotes()
   waiting.add([
     [['humanDenied', 'a1', 1], 1],

@@ -25,7 +25,7 @@ const incident: Incident = {
   ...{ outcome: 'policy_denied', denied: true, policy: 'p', rule: 'r', hitlId: null },
 }
 
-t.test('each thing is told once, what is heard goes on to the other links, and comes back from none', async t => {
+t.test('each message is sent once, what is received goes on to the other links, and comes back from none', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const [threads, fleet] = [fakeLink(), fakeLink()]
@@ -55,7 +55,7 @@ t.test('each thing is told once, what is heard goes on to the other links, and c
   t.strictSame(recent.shadows.of('p'), [{ policy: 'p', rule: 'r', would: 'Deny', count: 5 }])
 })
 
-t.test('a long path is told as short as it is kept', async t => {
+t.test('a long path is sent as short as it is kept', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const link = fakeLink()

@@ -64,7 +64,7 @@ t.test('a failure of the upstream counts', async t => {
   t.equal(refusalOf(systemError('ETIMEDOUT'), true).refusal, 'upstream_timeout')
 })
 
-t.test('T52 the kind of a failure is told of public destinations alone', async t => {
+t.test('T52 the kind of a failure is named for public destinations alone', async t => {
   for (const kind of failureKinds.filter(
     one => !['busy', 'name_busy', 'descriptors', 'memory', 'ports', 'other'].includes(one),
   )) {

@@ -44,21 +44,24 @@ for (const moment of moments) {
       t.ok(connection.destroyed)
     })
 
-    t.test(`a handler that gives up at "${moment}", with a ${kind} body, is told so once and nothing more`, async t => {
-      const told = new Told({ [moment]: (told: Told) => told.control?.abort(new Error('enough')) })
-      const { connection, say, sent } = begin(told, request())
-      await later()
-      const before = sent()
-      // What comes now would be malformed.
-      say(answer.replace('\r\n3\r\nabc\r\n0', '\r\nthis is no chunk'))
-      t.equal((await told.over).outcome, 'enough')
-      t.equal(told.ends, 1)
-      t.ok(told.chunks.length <= 1)
-      t.ok(connection.destroyed)
-      t.equal(sent(), before)
-      if (moment === 'start') t.equal(before, '', 'not a byte was sent')
-      if (moment === 'sent') t.notMatch(before, /body|\r\n0\r\n/, 'the body was not completed')
-    })
+    t.test(
+      `a handler that gives up at "${moment}", with a ${kind} body, is notified once and of nothing more`,
+      async t => {
+        const told = new Told({ [moment]: (told: Told) => told.control?.abort(new Error('enough')) })
+        const { connection, say, sent } = begin(told, request())
+        await later()
+        const before = sent()
+        // What comes now would be malformed.
+        say(answer.replace('\r\n3\r\nabc\r\n0', '\r\nthis is no chunk'))
+        t.equal((await told.over).outcome, 'enough')
+        t.equal(told.ends, 1)
+        t.ok(told.chunks.length <= 1)
+        t.ok(connection.destroyed)
+        t.equal(sent(), before)
+        if (moment === 'start') t.equal(before, '', 'not a byte was sent')
+        if (moment === 'sent') t.notMatch(before, /body|\r\n0\r\n/, 'the body was not completed')
+      },
+    )
   }
 }
 
@@ -102,7 +105,7 @@ t.test('a connection that is given up ends its exchange, and is given up once', 
   t.equal(told.ends, 1)
 })
 
-t.test('a request for a connection that is gone is not sent, and is told so', async t => {
+t.test('a request for a connection that is gone is not sent, and fails', async t => {
   const { connection, told, say, sent } = begin()
   say(answer)
   await told.over

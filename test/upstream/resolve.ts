@@ -68,7 +68,7 @@ t.test('a silent look-up is given up after its time, and its place goes to the n
   t.strictSame(givenUp, names)
 })
 
-t.test('silent name servers are told from a name that is not there', async t => {
+t.test('silent name servers are distinguished from a name that does not exist', async t => {
   const silent = Object.assign(new Error('queryA ETIMEOUT'), { code: 'ETIMEOUT' })
   const resolver = createResolver({ clock: createClock(), lookup: () => Promise.reject(silent) })
   t.strictSame(await resolver.resolve('a.example'), { failed: 'name_timeout' })

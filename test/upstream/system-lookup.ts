@@ -48,7 +48,7 @@ t.test('search domains are tried in their order', async t => {
   t.strictSame(names, ['api.other.example A', 'api.team.example A'])
 })
 
-t.test('a name that is nowhere, a server that fails and a silent one are told apart', async t => {
+t.test('a name that is nowhere, a server that fails and a silent one are distinguished', async t => {
   const lookup = lookupWith({})
   await t.rejects(lookup('none.example', patient()), { code: 'ENOTFOUND' })
   await t.rejects(lookup('broken.example', patient()), { code: 'ESERVFAIL' })

@@ -54,7 +54,7 @@ t.test('an agent that is not there is registered', async t => {
   t.equal(items.filter(({ name }: { name: string }) => name === 'fresh').length, 1)
 })
 
-t.test('an agent is found by its id, and several of one name are told', async t => {
+t.test('an agent is found by its id, and several of one name are listed', async t => {
   const { gateway, run } = await startRun(t)
   const { id } = await gateway.agent({ name: 'twin' })
   await gateway.agent({ name: 'twin' })
@@ -76,7 +76,7 @@ t.test('an agent that may not act gets no program', async t => {
   })
 })
 
-t.test('the exit code is that of the program, or tells its signal, or that there is none', async t => {
+t.test('the exit code is that of the program, or stands for its signal, or for no program', async t => {
   const { run } = await startRun(t)
   const cases = [
     [nodeProgram('process.exit(7)'), 7],

@@ -5,7 +5,7 @@ import { programEnvironment } from '../../../src/cli/run/variables.ts'
 const trust = { extra: '/run/ca.pem', bundle: '/run/bundle.pem', javaStore: '/run/store.p12' }
 const place = { port: 1234, password: 'secret', trust }
 
-t.test('the program is told of the relay and of the authority, in every spelling', async t => {
+t.test('the program gets the relay and the authority in variables of every spelling', async t => {
   const env = programEnvironment({ PATH: '/bin' }, place)
   const url = 'http://run:secret@127.0.0.1:1234'
   for (const name of ['HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'all_proxy']) t.equal(env[name], url, name)

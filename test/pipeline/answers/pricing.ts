@@ -60,7 +60,7 @@ t.test('cached tokens have their own prices', async t => {
   t.equal(cost({ ...vllm, model: 'm', tokens: cached }, now), 3.2)
 })
 
-t.test('what an answer tells counts for the hosts of CostFromAnswer', async t => {
+t.test('the cost in an answer counts for the hosts of CostFromAnswer', async t => {
   const answered = { ...tokens, cost: 0.0123 }
   t.equal(costs()({ ...router, model: 'openai/gpt-4o', tokens: answered }, now), 0.0123)
   t.equal(costs()({ ...vllm, model: 'qwen', tokens: answered }, now), undefined)
@@ -68,7 +68,7 @@ t.test('what an answer tells counts for the hosts of CostFromAnswer', async t =>
   t.equal(costs({ Metering })({ ...vllm, model: 'qwen', tokens: answered }, now), 0.0123)
 })
 
-t.test('built-in prices and told costs are converted, those of the settings are not', async t => {
+t.test('built-in prices and costs in answers are converted, those of the settings are not', async t => {
   const cost = costs({ Metering: { ExchangeRate: 0.5 }, Prices: [{ Model: 'own', Input: 1 }] })
   t.equal(cost({ ...openai, model: 'gpt-4o-2024-08-06', tokens }, now), 1.75)
   t.equal(cost({ ...router, model: 'x', tokens: { ...tokens, cost: 3 } }, now), 1.5)

@@ -132,7 +132,7 @@ t.test('memory is not used again before a slow client has taken what is in it', 
   t.strictSame(sound, Array(streams).fill(true))
 })
 
-t.test('a client that takes nothing is told of, and one that leaves harms nobody', async t => {
+t.test('a client that takes nothing is noticed, and one that leaves harms nobody', async t => {
   let told = 0
   let gone = false
   const port = await serve(res => {

@@ -162,7 +162,7 @@ t.test('guardrail and policy wait for the body together', async t => {
   )
 })
 
-t.test('shadow rules never decide, and are told when they would have', async t => {
+t.test('shadow rules never decide, and are reported when they would have', async t => {
   const rules = [
     rule('dark', 'Deny', [isPost], { mode: 'shadow', priority: 9 }),
     rule('dark body', 'Hitl', [amount], { mode: 'shadow', priority: 8 }),
@@ -174,7 +174,7 @@ t.test('shadow rules never decide, and are told when they would have', async t =
   t.strictSame('shadow' in found && found.shadow, [{ rule: 'dark', would: 'Deny' }])
 })
 
-t.test('a policy in shadow is told of where it differs', async t => {
+t.test('a policy in shadow is reported where it differs', async t => {
   const shadows = [
     compilePolicySync(policyOf({ name: 'next', rules: [rule('strict', 'Deny', [isPost])], shadowOf: 'p' })),
     compilePolicySync(policyOf({ name: 'same', rules: [rule('open', 'Allow')] })),

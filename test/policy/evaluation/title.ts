@@ -54,7 +54,7 @@ t.test('a rule without a title, and a request that no rule holds, have none', as
   )
 })
 
-t.test('the operation names what method and path do not tell', async t => {
+t.test('the operation names what method and path do not show', async t => {
   const operationOf = (url: string, body: unknown, method = 'POST') =>
     decision(rulebookOf({ name: 'p', default: 'Hitl' }), { request: { method, url, body } }).operation
   const mcp = 'https://tools.example/mcp'

@@ -309,7 +309,7 @@ t.test('names are unique, and all mistakes come at once', async t => {
   ])
 })
 
-t.test('a near miss is named', async t => {
+t.test('a close misspelling is named', async t => {
   t.match(messages({ name: 'p', ruls: [] }), 'did you mean rules?')
   t.match(messages(withCondition({ ...eq, field: 'input.metod' })), 'did you mean input.method?')
   t.match(messages(withCondition({ ...eq, operator: 'startwith' })), 'did you mean startsWith?')

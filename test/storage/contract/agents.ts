@@ -41,7 +41,7 @@ export function agents(t: Test, engine: Engine): void {
     t.strictSame(await actions(store), ['agent.register'])
   })
 
-  t.test('a judgement counts only for the standing that was read, and forgets nothing until trust is set', async t => {
+  t.test('a judgement counts only for the status that was read, and forgets nothing until trust is set', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1', { trustValue: 0.5, trustAt: 1 }), 'h', entry('agent.register'))
     const read = { status: 'Active', trustValue: 0.5, trustAt: 1, standing: null } as const

@@ -54,7 +54,7 @@ export function calls(t: Test, engine: Engine, other: Store): void {
     t.equal(await leave(store, 'h1'), 'held')
   })
 
-  t.test('a call that was told to try again leaves without a trace', async t => {
+  t.test('a call that was asked to try again leaves without a trace', async t => {
     const store = await engine(t)
     await call(store, 'h1')
     t.equal(await leave(store, 'h1', { isAnswered: true }), 'held')

@@ -54,7 +54,7 @@ export function requestRaces(t: Test, engine: Engine, other: Store): void {
     }
   })
 
-  t.test('an attempt has one end, whoever tells it', async t => {
+  t.test('an attempt has one end, whoever records it', async t => {
     const store = await engine(t)
     const ids = Array.from({ length: 7 }, (_, n) => `h${n}`)
     for (const id of ids) {

@@ -163,7 +163,7 @@ export function verdicts(t: Test, engine: Engine): void {
     })
   }
 
-  t.test('a replay whose lease ran out is unknown, until its outcome is told after all', async t => {
+  t.test('a replay whose lease ran out is unknown, until its outcome is recorded after all', async t => {
     const store = await engine(t)
     await suspend(store, 'h1')
     await suspend(store, 'h2')
@@ -203,7 +203,7 @@ export function verdicts(t: Test, engine: Engine): void {
     t.strictSame((await lapse(store, 1_700, { ...own, held: [] })).toSorted(), ['h1', 'h3'])
   })
 
-  t.test('a lapsed replay can be sent again, and then its first attempt is heard no more', async t => {
+  t.test('a lapsed replay can be sent again, and then its first attempt is ignored', async t => {
     const store = await engine(t)
     await suspend(store, 'h1')
     await approve(store, 'h1')

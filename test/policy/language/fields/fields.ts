@@ -137,7 +137,7 @@ t.test('a body of unannounced length has its size when it is there', async t => 
   t.equal(size(chunked.withBody({ ...body, complete: false }, noRisk), new Zone('UTC')), unreadable)
 })
 
-t.test('what the caller does not tell cannot be evaluated, so that a Deny on it applies', async t => {
+t.test('what the caller does not send cannot be evaluated, so that a Deny on it applies', async t => {
   const { head } = described({ request: { url: 'https://a.example/' } })
   const facts = new Facts({ ...head, activity: undefined, destination: undefined }, noRisk)
   for (const path of ['input.destinationIp', 'input.destinationClass', 'agent.hostSeen', 'agent.bytesToday']) {

@@ -122,7 +122,7 @@ t.test('Azure has a deployment in the path, and perhaps a model in the body', as
   t.equal(at('llm.model', url, { messages: [] }), 'my-gpt')
 })
 
-t.test('Ollama streams unless it is told otherwise', async t => {
+t.test('Ollama streams unless the body says otherwise', async t => {
   t.equal(at('llm.stream', '/api/chat'), true)
   t.equal(at('llm.stream', '/api/chat', { stream: false }), false)
   t.equal(at('llm.stream', '/api/embed'), missing)
