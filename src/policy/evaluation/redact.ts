@@ -33,13 +33,13 @@ function stateText(value: unknown): string | undefined {
   return value === unreadable ? '(unreadable)' : undefined
 }
 
-/** The last name in the path of a field: indexes, `@size` and `@type` are not names. */
+/** The last name in the path of a field: indexes, `@size`, `@type` and `@keys` are not names. */
 function lastName(path: string): string {
   const [, quoted, plain] = lastStep.exec(path) ?? []
   return quoted ?? plain ?? ''
 }
 
-const lastStep = /(?:\["((?:[^"\\]|\\.)*)"\]|\.([^.[\]@]+))(?:\[(?:\*|-?\d+)\]|\.@size|\.@type)*$/
+const lastStep = /(?:\["((?:[^"\\]|\\.)*)"\]|\.([^.[\]@]+))(?:\[(?:\*|-?\d+)\]|\.@size|\.@type|\.@keys)*$/
 
 function show(value: unknown): unknown {
   if (typeof value === 'string') return showText(value)

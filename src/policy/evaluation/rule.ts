@@ -1,6 +1,6 @@
 import { compileCondition, fieldOf, type Scope, type Test } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
-import type { Condition, Effect, Node, Policy, Rule } from '../language/model.ts'
+import { appliesUnread, type Condition, type Effect, type Node, type Policy, type Rule } from '../language/model.ts'
 import { compileTitle, type Title } from '../language/title.ts'
 import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
@@ -38,10 +38,9 @@ export function compileRule(rule: Rule, { policy, scope, rank }: RuleContext): C
   const nodes = rule.conditions.map(node => compileNode(node, scope))
   const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
-  const { onUnreadable } = policy
-  const applies = onUnreadable === 'match' || (onUnreadable === 'failSafe' && rule.effect !== 'Allow')
+  const whenUnreadable = appliesUnread(policy, rule) ? True : False
   const title = compileTitle(rule.title, scope)
-  return { rule, effect: rule.effect, rank, tests, whenUnreadable: applies ? True : False, title, nodes }
+  return { rule, effect: rule.effect, rank, tests, whenUnreadable, title, nodes }
 }
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */

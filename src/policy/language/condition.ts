@@ -1,6 +1,7 @@
 import { didYouMean } from '../../base/nearest.ts'
 import type { DetectorSearch } from '../detectors/detectors.ts'
 import type { Facts } from '../request/facts.ts'
+import { foldName } from '../request/names.ts'
 import { askCounted } from '../turns/evaluation.ts'
 import { False, not, True, type Truth, Unreadable } from '../values/truth.ts'
 import { type Field, parseField } from './fields/fields.ts'
@@ -76,6 +77,7 @@ function checkSuits({ form, name }: Operator, field: Field, scope: Scope): void 
 /** Whether a field can hold a number: not a name of the head or the clock. */
 function mayBeNumber(field: Field): boolean {
   if (field.type === 'number' || field.type === 'json') return true
+  if (field.ofNames) return false
   const named = field.kind.below !== 'none' || field.kind.phase === 'body'
   return field.type === 'string' && named && field.kind.values === undefined
 }
@@ -110,7 +112,7 @@ function positiveTest({ operator, field, condition, scope }: ConditionParts): Te
   if (kind.phase === 'risk') return riskTest(operator, operand)
   if (kind.detects !== undefined && operator.form.name === 'detects')
     return detectsTest(kind.detects, searchOf(operand))
-  const test = operator.form.build(operand)
+  const test = field.ofNames ? nameTest(operator, operand) : operator.form.build(operand)
   if (plain !== undefined) {
     const onPlain = isPlainEquality(operator, condition) ? plainEquality(plain, field, value) : plainTest(plain, test)
     return kind.ofPath === true ? onEveryReading(onPlain) : onPlain
@@ -121,6 +123,21 @@ function positiveTest({ operator, field, condition, scope }: ConditionParts): Te
   const onValue: Test = facts => ask(read(facts, zone))
   if (kind.phase === 'body') return counted(onValue)
   return kind.ofPath === true ? onEveryReading(onValue) : onValue
+}
+
+/** Readers of JSON differ in the letter case of names: where it matters, the right answer is unknown. */
+function nameTest({ form }: Operator, operand: Operand): ElementTest {
+  const exact = form.build(operand)
+  const folded = form.build({ ...operand, ignoreCase: true })
+  return element => {
+    const answer = exact(element)
+    return folded(foldNames(element)) === answer ? answer : Unreadable
+  }
+}
+
+function foldNames(element: unknown): unknown {
+  if (Array.isArray(element)) return element.map(foldNames)
+  return typeof element === 'string' ? foldName(element) : element
 }
 
 function detectsTest(detects: NonNullable<Field['kind']['detects']>, search: DetectorSearch): Test {

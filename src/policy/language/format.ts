@@ -19,6 +19,7 @@ export interface RuleDocument {
   readonly effect: string
   readonly conditions: readonly unknown[]
   readonly mode?: string
+  readonly onUnreadable?: string
   readonly riskExempt?: boolean
   readonly reason?: string
   readonly title?: string
@@ -48,6 +49,7 @@ function formatRule(rule: Rule): RuleDocument {
     priority: rule.priority,
     effect: rule.effect,
     ...(rule.mode === 'enforce' ? {} : { mode: rule.mode }),
+    ...(rule.onUnreadable === null ? {} : { onUnreadable: rule.onUnreadable }),
     ...(rule.riskExempt ? { riskExempt: true } : {}),
     ...(rule.reason === '' ? {} : { reason: rule.reason }),
     ...(rule.title === '' ? {} : { title: rule.title }),

@@ -27,7 +27,8 @@ export interface ReviewTerms {
 export const usualTerms: ReviewTerms = { approvals: 1, waitSeconds: null, whenUndecided: 'accepted' }
 
 /** Handling of rules that cannot be evaluated. failSafe: Deny and Hitl apply, Allow does not. */
-export type OnUnreadable = 'failSafe' | 'match' | 'noMatch'
+export type OnUnreadable = (typeof onUnreadables)[number]
+export const onUnreadables = ['failSafe', 'match', 'noMatch'] as const
 
 export interface Rule extends ReviewTerms {
   readonly name: string
@@ -36,6 +37,8 @@ export interface Rule extends ReviewTerms {
   readonly effect: Effect
   /** A shadow rule is evaluated and reported, and never decides. */
   readonly mode: 'enforce' | 'shadow'
+  /** What the rule does when it cannot be evaluated; null: as the policy says. */
+  readonly onUnreadable: OnUnreadable | null
   /** Allow only: the risk threshold is not applied. */
   readonly riskExempt: boolean
   /** The author's words, shown to the agent too. */
@@ -122,6 +125,12 @@ export const limits = {
 export const effects: readonly Effect[] = ['Allow', 'Deny', 'Hitl']
 
 const strictness: Readonly<Record<Effect, number>> = { Allow: 0, Hitl: 1, Deny: 2 }
+
+/** Whether a rule applies that cannot be evaluated. */
+export function appliesUnread(policy: Policy, rule: Rule): boolean {
+  const chosen = rule.onUnreadable ?? policy.onUnreadable
+  return chosen === 'match' || (chosen === 'failSafe' && rule.effect !== 'Allow')
+}
 
 /** The effect that restricts more. */
 export function stricter(left: Effect, right: Effect): Effect {

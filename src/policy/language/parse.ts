@@ -2,7 +2,17 @@ import { type Divided, doAtOnce, doInTurns, rulesPerTurn } from '../turns/turns.
 import { credentialHeaders, type Scope } from './condition.ts'
 import { isTimeZone, Zone } from './fields/zone.ts'
 import { Keys, wordOf } from './keys.ts'
-import { type Effect, effects, limits, type Policy, type ReviewTerms, type Rule, usualTerms } from './model.ts'
+import {
+  type Effect,
+  effects,
+  limits,
+  type OnUnreadable,
+  onUnreadables,
+  type Policy,
+  type ReviewTerms,
+  type Rule,
+  usualTerms,
+} from './model.ts'
 import { parseConditions } from './parse-condition.ts'
 import { ConditionError, type PolicyProblem, Problems } from './problems.ts'
 import { readSilence } from './silence.ts'
@@ -24,6 +34,7 @@ export const ruleKeys = [
   'priority',
   'effect',
   'mode',
+  'onUnreadable',
   'riskExempt',
   'reason',
   'title',
@@ -101,6 +112,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     priority: readPriority(keys),
     effect,
     mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce'),
+    onUnreadable: readOnUnreadable(keys),
     riskExempt,
     reason: keys.text('reason', ''),
     title: readTitle(keys, effect, scope),
@@ -120,7 +132,7 @@ function readHead(keys: Keys, problems: Problems): Omit<Policy, 'rules'> {
     owner: keys.text('owner', ''),
     default: readEffect(keys, 'default', 'Deny'),
     timezone,
-    onUnreadable: keys.choice('onUnreadable', ['failSafe', 'match', 'noMatch'], 'failSafe'),
+    onUnreadable: readOnUnreadable(keys) ?? 'failSafe',
     shadowOf: readShadowOf(keys, problems),
   }
 }
@@ -181,6 +193,10 @@ function readPriority(keys: Keys): number {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return value + 0
   keys.problem('E_PRIORITY', 'priority', 'priority must be an integer')
   return 0
+}
+
+function readOnUnreadable(keys: Keys): OnUnreadable | null {
+  return (keys.get('onUnreadable') ?? null) === null ? null : (keys.oneOf('onUnreadable', onUnreadables) ?? null)
 }
 
 function readTitle(keys: Keys, effect: Effect, scope: Scope): string {

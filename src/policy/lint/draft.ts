@@ -114,6 +114,13 @@ function insert(target: Container, steps: readonly PathStep[], value: unknown): 
   return insert(target[key] as Container, steps.slice(1), value)
 }
 
+/** Gives the object of a field `.@keys` a member of that name, unless it has members. */
+export function placeName(draft: RequestDraft, field: string, name: string): boolean {
+  const object = field.slice(0, -'.@keys'.length)
+  const isThere = object === 'input.body' ? draft.body !== undefined : isPlaced(draft, object)
+  return isThere || place(draft, `${object}[${JSON.stringify(name)}]`, 'x')
+}
+
 /** Whether the body has a value where the field looks for it. */
 export function isPlaced(draft: RequestDraft, field: string): boolean {
   return holderOf(draft.body, field) !== undefined

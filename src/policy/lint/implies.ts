@@ -3,7 +3,7 @@ import { fieldOf, operatorOf, type Scope } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import type { Condition, Node } from '../language/model.ts'
 import { isNegation, type Operator } from '../language/operators/operators.ts'
-import { literalPrefix } from '../language/operators/patterns.ts'
+import { literalPrefix, patternWithin } from '../language/operators/patterns.ts'
 import { fold, readWords } from '../language/operators/values.ts'
 import { holdsFor } from './examined.ts'
 import { areApart, isWithin, rangeOf } from './ranges.ts'
@@ -66,7 +66,10 @@ function impliesOnField(left: ComparedLeaf, right: ComparedLeaf): boolean {
   if (!left.positive && !right.positive) return negationsImply(left, right)
   if (!left.positive) return false
   if (valuesWithin(left, right) || valuesHold(left, right)) return true
-  return right.positive && (rangeWithin(left, right) || prefixWithin(left, right) || hostsWithin(left, right))
+  return (
+    right.positive &&
+    (rangeWithin(left, right) || prefixWithin(left, right) || patternsWithin(left, right) || hostsWithin(left, right))
+  )
 }
 
 /** not a implies not b when b implies a. */
@@ -136,6 +139,17 @@ function prefixWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
   const trees = treesOf(right.condition)
   const whole = left.operator.form.name === 'pathMatches'
   return prefixes.every(prefix => trees.some(tree => inTree(prefix, tree, whole)))
+}
+
+/** A literal is within its class, a class within `{id}`. */
+function patternsWithin(left: ComparedLeaf, right: ComparedLeaf): boolean {
+  const [inner, outer] = [patternsOf(left), patternsOf(right)]
+  return inner?.every(one => outer?.some(other => patternWithin(one, other))) ?? false
+}
+
+function patternsOf({ condition, operator }: ComparedLeaf): readonly string[] | undefined {
+  if (operator.form.name !== 'pathMatches' || condition.ignoreCase) return undefined
+  return readWords(condition.value)
 }
 
 /** `/v1` of every pattern `/v1/**`. */

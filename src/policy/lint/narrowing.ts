@@ -88,11 +88,12 @@ function rarest(rules: readonly CompiledRule[]): ReadonlyMap<CompiledRule, Equal
 
 const nameOf = ({ field, ignoreCase }: Equality) => `${field.text} ${ignoreCase}`
 
-/** Of a path there may be several readings. */
+/** Of a path there may be several readings, and of names the letter case may be in doubt. */
 function equalityOf(node: Node): Equality | undefined {
   if (!('field' in node)) return undefined
   const [field, { name }] = [fieldOf(node), operatorOf(node)]
-  if ((name !== 'eq' && name !== 'in') || field.kind.ofPath === true || field.kind.phase === 'risk') return undefined
+  if ((name !== 'eq' && name !== 'in') || field.kind.ofPath === true || field.ofNames || field.kind.phase === 'risk')
+    return undefined
   const { ignoreCase } = node
   const operand = { field, value: node.value, valueType: node.valueType, ignoreCase }
   return { field, ignoreCase, scalars: name === 'eq' ? [scalarOf(operand)] : normaliseList(operand) }

@@ -1,7 +1,7 @@
 import { askRule, type CompiledRule, fieldsOf } from '../evaluation/rule.ts'
 import type { Node } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
-import { False } from '../values/truth.ts'
+import { False, True } from '../values/truth.ts'
 import type { RequestDraft } from './draft.ts'
 import { type Examined, factsOf, holds } from './examined.ts'
 import { implies } from './implies.ts'
@@ -120,10 +120,11 @@ function matchingBefore(search: Search, end: number, facts: Facts): readonly Com
 /** Whether `earlier` matches in every case in which `later` does, also when that cannot be evaluated. */
 function covers(search: Search, earlier: CompiledRule, later: CompiledRule): boolean {
   search.work += workOfPair
-  const { scope, policy } = search.examined.compiled
+  const { scope } = search.examined.compiled
   const held = later.rule.conditions
   const implied = earlier.rule.conditions.every(wanted => held.some(given => implies(given, wanted, scope)))
-  const safe = earlier.effect !== 'Allow' || policy.onUnreadable !== 'failSafe' || held.every(isAlwaysReadable)
+  // Where the conditions of the later rule cannot be evaluated and it applies, the earlier one must apply too.
+  const safe = earlier.whenUnreadable === True || later.whenUnreadable === False || held.every(isAlwaysReadable)
   return implied && safe
 }
 

@@ -1,8 +1,10 @@
+import { segmentClass } from '../../base/segment-class.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
 import { findOperator } from '../language/operators/operators.ts'
+import { classNameOf } from '../language/operators/patterns.ts'
 import { readList, readWords } from '../language/operators/values.ts'
 import { type DescribedRequest, requestFromDescription } from '../request/describe.ts'
-import { isPlaced, leaveOut, place, type RequestDraft } from './draft.ts'
+import { isPlaced, leaveOut, place, placeName, type RequestDraft } from './draft.ts'
 
 /**
  * A request made from conditions so that all of them hold, except for patterns, the clock and the risk score, which cannot
@@ -45,6 +47,8 @@ function draw(draft: RequestDraft, node: Node): boolean {
   if (negated.test(node.operator)) return node.field !== 'input.method' || drawOtherMethod(draft, node)
   if (/^(?:exists|typeIs)$/.test(node.operator) && isPlaced(draft, node.field)) return true
   const value = sampleOf(node)
+  // The names that the draft has already may do: the caller checks.
+  if (node.field.endsWith('.@keys')) return value !== undefined && placeName(draft, node.field, String(value))
   if (value === undefined) return node.operator === 'isEmpty' || node.value.toLowerCase() === 'false'
   return place(draft, node.field, value)
 }
@@ -96,7 +100,7 @@ function sampleOf({ field, operator, value, valueType }: Condition): unknown {
     case 'contains':
       return value
     case 'pathMatches':
-      return firstWord(value)?.replace(/\*\*|\*|\{[^}]*\}/g, 'x')
+      return firstWord(value)?.split('/').map(sampleSegment).join('/')
     case 'hostMatches':
       return firstWord(value)?.replace(/^\*\.|^\./, 'x.')
     case 'ipIn':
@@ -108,6 +112,11 @@ function sampleOf({ field, operator, value, valueType }: Condition): unknown {
     default:
       return undefined
   }
+}
+
+function sampleSegment(segment: string): string {
+  const sample = segmentClass(classNameOf(segment) ?? '')?.sample
+  return sample ?? segment.replace(/\*\*|\*|\{[^}]*\}/g, 'x')
 }
 
 const typeSamples: Readonly<Record<string, unknown>> = { string: 'x', number: 1, boolean: true, array: [], object: {} }

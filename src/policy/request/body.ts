@@ -3,6 +3,7 @@ import type { Text } from '../detectors/bytes.ts'
 import { type DetectorSearch, personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
+import { isRecord } from '../values/path.ts'
 import { False, missing, True, type Truth, Unreadable, unreadable } from '../values/truth.ts'
 import type { Form } from './form.ts'
 import { FormReading } from './form-reading.ts'
@@ -67,6 +68,14 @@ export class BodyView {
   /** A member of a JSON object or form: `missing`, or `unreadable` where some server finds another one. */
   member(name: string): unknown {
     return this.kind === 'form' ? this.#form?.valueOf(name) : memberOf(this.value, name)
+  }
+
+  /** The names of a JSON object or form: `missing`, or `unreadable` where some server finds others. */
+  get names(): unknown {
+    const { value } = this
+    if (this.kind === 'form') return this.#form?.names
+    if (typeof value === 'symbol') return value
+    return isRecord(value) ? Object.keys(value) : missing
   }
 
   /** Makes numbers of the value exact that a double cannot hold. False when all were before. */

@@ -46,6 +46,11 @@ export class Form {
     return this.pairs[name] ?? missing
   }
 
+  /** All names; `unreadable` where some server divides the pairs in another way. */
+  get names(): readonly string[] | typeof unreadable {
+    return this.#doubtful === undefined ? Object.keys(this.pairs) : unreadable
+  }
+
   #isDoubtful(name: string): boolean {
     if (this.#doubtful !== undefined && (this.#doubtful.has(name) || name.includes(';'))) return true
     this.#names ??= Object.keys(this.pairs)

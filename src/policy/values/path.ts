@@ -1,13 +1,14 @@
 import { LongNumber } from './numbers.ts'
 import { missing } from './truth.ts'
 
-/** One step of a field path after its base: `.key`, `[0]`, `[*]`, `.@size`, `.@type`. */
+/** One step of a field path after its base: `.key`, `[0]`, `[*]`, `.@size`, `.@type`, `.@keys`. */
 export type PathStep =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'index'; readonly index: number }
   | { readonly kind: 'each' }
   | { readonly kind: 'size' }
   | { readonly kind: 'type' }
+  | { readonly kind: 'keys' }
 
 /** The values of `[*]`: one entry for each element, `missing` or `unreadable` where the rest of the path leads nowhere. */
 export class Several {
@@ -72,8 +73,21 @@ function readStep(text: string, at: number): { step: PathStep; end: number } | u
 }
 
 function named(name: string): PathStep {
-  if (name === '@size') return { kind: 'size' }
-  return name === '@type' ? { kind: 'type' } : { kind: 'key', key: name }
+  const kind = lastSteps.get(name)
+  return kind === undefined ? { kind: 'key', key: name } : { kind }
+}
+
+type LastKind = 'size' | 'type' | 'keys'
+
+const lastSteps: ReadonlyMap<string, LastKind> = new Map([
+  ['@size', 'size'],
+  ['@type', 'type'],
+  ['@keys', 'keys'],
+])
+
+/** Whether nothing may follow the step. */
+export function isLast({ kind }: PathStep): boolean {
+  return kind === 'size' || kind === 'type' || kind === 'keys'
 }
 
 function bracketed(match: RegExpExecArray): PathStep | undefined {
@@ -123,6 +137,8 @@ function take(value: unknown, step: Exclude<PathStep, { kind: 'each' | 'key' }>)
       return sizeOf(value)
     case 'type':
       return typeName(value)
+    case 'keys':
+      return isRecord(value) ? Object.keys(value) : missing
   }
 }
 

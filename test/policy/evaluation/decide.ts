@@ -57,6 +57,21 @@ t.test('a rule that cannot be evaluated follows onUnreadable', async t => {
   }
 })
 
+t.test('onUnreadable of a rule stands above that of its policy', async t => {
+  const cases: [string, string, string, string][] = [
+    ['failSafe', 'noMatch', 'Deny', 'default'],
+    ['failSafe', 'match', 'Allow', 'Allow'],
+    ['noMatch', 'failSafe', 'Deny', 'Deny'],
+    ['match', 'failSafe', 'Allow', 'default'],
+  ]
+  for (const [ofPolicy, onUnreadable, effect, wanted] of cases) {
+    const rules = [{ ...rule('r', effect, [amount]), onUnreadable }]
+    const rulebook = rulebookOf(policy(rules, { onUnreadable: ofPolicy, default: 'Hitl' }))
+    const { decision: found, source } = decision(rulebook, post({ amount: {} }))
+    t.equal(source === 'default' ? 'default' : found, wanted, `${ofPolicy}, ${onUnreadable} ${effect}`)
+  }
+})
+
 t.test('the reason of a rule that could not be evaluated says so', async t => {
   const rulebook = rulebookOf(policy([rule('big', 'Deny', [amount])], { default: 'Allow' }))
   const found = decision(rulebook, post({ amount: {} }))

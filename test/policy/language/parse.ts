@@ -205,6 +205,8 @@ t.test('values that cannot be meant are mistakes', async t => {
     ['input.path', 'matches', '(a)\\1'],
     ['input.path', 'matches', '('],
     ['input.path', 'pathMatches', 'v1/*'],
+    ['input.path', 'pathMatches', '/v1/{id:number}'],
+    ['input.path', 'pathMatches', ['/v1', '/v1/{id:}']],
     ['input.url', 'pathMatches', '/v1/*'],
     ['input.path', 'eq', ['/a']],
     ['input.path', 'eq', {}],
@@ -256,6 +258,8 @@ t.test('fields that do not exist are mistakes', async t => {
     ],
     ...[
       'input.body.@size.a',
+      'input.body.@keys[0]',
+      'input.headers.x.@keys',
       'input.query.a.b',
       'input.pathSegments.a',
       'risk',

@@ -106,6 +106,34 @@ t.test('only conditions that go through the names of an object are in doubt', as
   t.equal(truthOf(is('input.query.size', 2), post(body)), 'T')
 })
 
+t.test('the names of an object are in doubt where letter case decides', async t => {
+  const only = (value: unknown, rest: object = {}) => ({ field: 'input.body.@keys', operator: 'in', value, ...rest })
+  const all = { quantifier: 'all' }
+  t.equal(truthOf(only(['id', 'sum'], all), post({ id: 1, sum: 2 })), 'T')
+  t.equal(truthOf(only(['id', 'sum'], all), post({ id: 1 })), 'T')
+  t.equal(truthOf(only(['id', 'sum'], all), post({ id: 1, sum: 2, more: 3 })), 'F')
+  t.equal(truthOf(only(['id', 'sum'], all), post({ id: 1, Sum: 2 })), 'E')
+  t.equal(truthOf(only(['id', 'sum'], all), post({ id: 1, \u017fum: 2 })), 'E', 'Go reads it as sum')
+  t.equal(truthOf(only(['id'], all), post({})), 'F', 'no name at all')
+  t.equal(truthOf(only(['id'], all), post([{ id: 1 }])), 'F', 'no object')
+  t.equal(truthOf(only(['admin']), post({ id: 1, Admin: true })), 'E', 'so that a Deny rule applies')
+  t.equal(truthOf({ ...only(['ID'], all), ignoreCase: true }, post({ id: 1 })), 'T')
+  t.equal(truthOf({ field: 'input.body.@keys', operator: 'hasAll', value: ['id'] }, post({ id: 1, x: 2 })), 'T')
+})
+
+t.test('the names of a form are in doubt where servers divide it in different ways', async t => {
+  const only = { field: 'input.body.@keys', operator: 'in', value: ['a', 'b'], quantifier: 'all' }
+  const form = (body: string) => ({
+    request: {
+      ...{ method: 'POST', url: 'https://a.example/', body },
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    },
+  })
+  t.equal(truthOf(only, form('a=1&b=2&a=3')), 'T')
+  t.equal(truthOf(only, form('a=1&c=2')), 'F')
+  t.equal(truthOf(only, form('a=1;c=2')), 'E')
+})
+
 t.test('names in claims and tags of the gateway keep their letter case', async t => {
   const agent = { claims: { Role: 'a', role: 'b' }, tags: { Team: 'x', team: 'y' } }
   t.equal(truthOf(is('agent.claims.role', 'b'), { request: { url: 'https://a.example/' }, agent }), 'T')

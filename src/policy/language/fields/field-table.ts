@@ -40,6 +40,8 @@ export interface FieldKind {
   readonly read: (facts: Facts, zone: Zone) => unknown
   /** Reads the first name of a path below the field, where the value alone does not show how servers read its names. */
   readonly member?: (facts: Facts, key: string) => unknown
+  /** Reads the names of the value itself, where the value alone does not show which ones servers read. */
+  readonly names?: (facts: Facts) => unknown
   /** Names come from the gateway or the identity provider: letter case counts. */
   readonly exactNames?: true
 }
@@ -72,6 +74,10 @@ function readBody(facts: Facts): unknown {
 
 function bodyMember({ body }: Facts, key: string): unknown {
   return body === undefined ? unknown : body.member(key)
+}
+
+function bodyNames({ body }: Facts): unknown {
+  return body === undefined ? unknown : body.names
 }
 
 function time(key: keyof WallTime, more: Partial<FieldKind> = {}): FieldKind {
@@ -158,7 +164,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
     'input.bodyInfo.kind',
     headValue('string', facts => facts.body?.kind ?? unknown, { phase: 'body', normalise: lower, values: bodyKinds }),
   ],
-  ['input.body', headValue('json', readBody, { phase: 'body', below: 'any', member: bodyMember })],
+  ['input.body', headValue('json', readBody, { phase: 'body', below: 'any', member: bodyMember, names: bodyNames })],
   [
     'input.bodyText',
     headValue('string', facts => facts.body?.text ?? unknown, {

@@ -3,7 +3,16 @@ import { didYouMean } from '../../../base/nearest.ts'
 import type { Facts } from '../../request/facts.ts'
 import { memberOf } from '../../request/names.ts'
 import { charge, once, spend } from '../../turns/evaluation.ts'
-import { follow, type MemberReader, Messages, ownMember, type PathStep, parsePath, Several } from '../../values/path.ts'
+import {
+  follow,
+  isLast,
+  type MemberReader,
+  Messages,
+  ownMember,
+  type PathStep,
+  parsePath,
+  Several,
+} from '../../values/path.ts'
 import { missing, unreadable } from '../../values/truth.ts'
 import { type FieldKind, fieldKinds } from './field-table.ts'
 import type { Zone } from './zone.ts'
@@ -12,10 +21,12 @@ import type { Zone } from './zone.ts'
 export interface Field {
   readonly text: string
   readonly kind: FieldKind
-  /** Type of the value at the end of the path; `.@size` is a number for every value. */
+  /** Type of the value at the end of the path; `.@size` is a number, and `.@type` and `.@keys` are text, for every value. */
   readonly type: FieldKind['type']
   /** Whether `[*]` occurs, so that one value stands for each element. */
   readonly several: boolean
+  /** Whether the value is the names of an object. */
+  readonly ofNames: boolean
   /** Whether the value is a list when the agent sends the field more than once. */
   readonly repeats: boolean
   /** Value of a plain string of the head, which is always present; the fast path. */
@@ -66,9 +77,10 @@ function unknownField(text: string, base: string): string {
 }
 
 function checkSteps(kind: FieldKind, base: string, rest: readonly PathStep[]): string | undefined {
-  const last = rest.at(-1)?.kind
-  const inner = last === 'size' || last === 'type' ? rest.slice(0, -1) : rest
-  if (inner.some(step => step.kind === 'size' || step.kind === 'type')) return '@size and @type must end a field path'
+  const last = rest.at(-1)
+  const inner = last !== undefined && isLast(last) ? rest.slice(0, -1) : rest
+  if (inner.some(isLast)) return '@size, @type and @keys must end a field path'
+  if (last?.kind === 'keys' && kind.below !== 'any') return `${base} must not have @keys: it has no objects`
   if (kind.below === 'none' && inner.length > 0) return `${base} must not have a path below it`
   if (kind.below === 'list' && !isListAccess(inner)) return `${base} is a list: use [0] or [*]`
   if (kind.below === 'name') return checkName(base, inner)
@@ -90,12 +102,13 @@ function createField(text: string, kind: FieldKind, steps: readonly PathStep[]):
   const last = steps.at(-1)?.kind
   const first = steps[0]
   const name = first?.kind === 'key' ? first.key : ''
-  const several = kind.several === true || steps.some(step => step.kind === 'each')
+  const several = kind.several === true || steps.some(step => step.kind === 'each' || step.kind === 'keys')
   return {
     text,
     kind,
-    type: last === 'size' ? 'number' : last === 'type' ? 'string' : kind.type,
+    type: last === 'size' ? 'number' : last === 'type' || last === 'keys' ? 'string' : kind.type,
     several,
+    ofNames: last === 'keys',
     repeats: kind.repeats === true && steps.length === (kind.below === 'name' ? 1 : 0),
     plain: steps.length === 0 ? kind.plain : undefined,
     read: kind.header === true ? headerReader(name.toLowerCase(), steps.slice(1)) : reader(kind, steps),
@@ -114,15 +127,16 @@ function headerReader(name: string, steps: readonly PathStep[]): Field['read'] {
 function reader(kind: FieldKind, steps: readonly PathStep[]): Field['read'] {
   const read = valueReader(kind, steps)
   if (kind.phase !== 'body') return read
-  const last = steps.at(-1)?.kind
-  return remembered(last === 'size' || last === 'type' ? read : exactly(read))
+  const last = steps.at(-1)
+  return remembered(last !== undefined && isLast(last) ? read : exactly(read))
 }
 
 function valueReader(kind: FieldKind, steps: readonly PathStep[]): Field['read'] {
   const [first] = steps
   if (first === undefined) return kind.read
   const member = kind.exactNames === true ? ownMember : memberOf
-  const { member: readMember } = kind
+  const { member: readMember, names } = kind
+  if (names !== undefined && first.kind === 'keys') return names
   if (readMember === undefined || first.kind !== 'key')
     return (facts, zone) => below(kind.read(facts, zone), steps, member)
   const { key } = first

@@ -1,5 +1,7 @@
 /** Text patterns that need no regular expression: globs and path patterns. Both run in bounded time. */
 
+import { didYouMean } from '../../../base/nearest.ts'
+import { segmentClass, segmentClasses } from '../../../base/segment-class.ts'
 import { resume } from '../../turns/evaluation.ts'
 import type { Budget, Work } from '../../values/work.ts'
 
@@ -72,19 +74,46 @@ class GlobMatch implements Work {
   }
 }
 
-type Segment = { readonly any: 'one' | 'many' } | { readonly text: string } | { readonly glob: TextTest }
+type Segment = { readonly any: 'one' | 'many' } | { readonly text: string } | { readonly holds: TextTest }
 
-/** `*` within a segment, `**` any number of segments, `{id}` one segment. Undefined when it cannot be one. */
-export function compilePathPattern(pattern: string): TextTest | undefined {
-  if (!pattern.startsWith('/') && pattern !== '**') return undefined
+/**
+ * `*` within a segment, `**` any number of segments, `{id}` one segment, `{id:int}` one of a class. A string is what is
+ * wrong with it.
+ */
+export function compilePathPattern(pattern: string): TextTest | string {
+  const shown = JSON.stringify(pattern)
+  if (!pattern.startsWith('/') && pattern !== '**') return `a path pattern must begin with a slash: ${shown}`
+  const unknown = unknownClass(pattern)
+  if (unknown !== undefined) return `${unknown} in ${shown}`
   const segments = (pattern === '**' ? '/**' : pattern).slice(1).split('/').map(parseSegment)
   return path => matchSegments(segments, path.slice(1).split('/'))
 }
 
+function unknownClass(pattern: string): string | undefined {
+  const names = pattern.split('/').flatMap(segment => classNameOf(segment) ?? [])
+  const unknown = names.find(name => segmentClass(name) === undefined)
+  if (unknown === undefined) return undefined
+  const known = segmentClasses.map(({ name }) => name)
+  return `unknown class ${JSON.stringify(unknown)} of a segment${didYouMean(unknown, known)}; it must be one of ${known.join(', ')}`
+}
+
+/** `int` of the segment `{id:int}` of a pattern. */
+export function classNameOf(segment: string): string | undefined {
+  return /^\{[^{}:]*:([^{}]*)\}$/.exec(segment)?.[1]
+}
+
 function parseSegment(text: string): Segment {
   if (text === '**') return { any: 'many' }
-  if (/^\{[^{}]*\}$/.test(text)) return { any: 'one' }
-  return /[*?\\]/.test(text) ? { glob: compileGlob(text.replaceAll('?', '\\?')) } : { text }
+  const name = classNameOf(text)
+  const typed = name === undefined ? undefined : segmentClass(name)
+  if (typed !== undefined) return typed
+  if (isParameter(text)) return { any: 'one' }
+  return /[*?\\]/.test(text) ? { holds: compileGlob(text.replaceAll('?', '\\?')) } : { text }
+}
+
+/** `{id}`, `{id:int}`. */
+function isParameter(segment: string): boolean {
+  return /^\{[^{}]*\}$/.test(segment)
 }
 
 /** Same walk as for globs, over segments. `**` also matches no segment at all: `/a/**` holds for `/a`. */
@@ -116,7 +145,29 @@ function isMany(segment: Segment): boolean {
 
 function matchSegment(segment: Segment, text: string): boolean {
   if ('text' in segment) return segment.text === text
-  return 'glob' in segment ? segment.glob(text) : text !== ''
+  return 'holds' in segment ? segment.holds(text) : text !== ''
+}
+
+/** Whether every path of one pattern is one of another. `false` means "not proved". */
+export function patternWithin(inner: string, outer: string): boolean {
+  const left = inner.split('/')
+  const right = outer === '**' ? ['', '**'] : outer.split('/')
+  for (const [place, segment] of right.entries()) {
+    if (segment === '**' && place === right.length - 1) return left.length >= place
+    const other = left[place]
+    if (segment === '**' || other === undefined || !segmentWithin(other, segment)) return false
+  }
+  return left.length === right.length
+}
+
+function segmentWithin(inner: string, outer: string): boolean {
+  if (inner === outer) return true
+  if (inner === '**') return false
+  const name = classNameOf(outer)
+  if (name !== undefined && name === classNameOf(inner)) return true
+  if (name === undefined && isParameter(outer)) return inner !== '' && !/^\*+$/.test(inner)
+  if (outer === '*') return true
+  return !isParameter(inner) && !/[*\\]/.test(inner) && matchSegment(parseSegment(outer), inner)
 }
 
 /** The literal path up to the first segment with a wildcard: `/v1/refunds` for `/v1/refunds/**`. */

@@ -83,7 +83,7 @@ export function buildPathMatches(operand: Operand): ElementTest {
   if (operand.field.text !== 'input.path') throw new ConditionError('pathMatches must be used on input.path')
   const tests = readWords(operand.value).map(word => {
     const test = compilePathPattern(operand.ignoreCase ? fold(word) : word)
-    if (test === undefined) throw new ConditionError(`a path pattern must begin with a slash: ${JSON.stringify(word)}`)
+    if (typeof test === 'string') throw new ConditionError(test)
     return test
   })
   return element => {

@@ -272,3 +272,21 @@ t.test('a time window wraps over midnight and ends before its end', async t => {
   t.equal(at('17:00', '09:00-17:00'), 'F')
   t.equal(at('23:59', '09:00-24:00'), 'T')
 })
+
+t.test('a class of segments stands for ids, and never for a word', async t => {
+  const path = (value: string, actual: string) =>
+    truthOf({ field: 'input.path', operator: 'pathMatches', value }, { request: { url: `https://a.example${actual}` } })
+  for (const [name, inside, outside] of [
+    ['int', ['0', '1234567890123456789'], ['12345678901234567890', '-1', '1.0', 'me', '', '0x1']],
+    ['date', ['2026-01-05'], ['2026-13-05', '2026-01-32', '2026-1-5', '2026-01-05T10:00']],
+    ['uuid', ['7d444840-9dc0-11d1-b245-5ffdce74fad2', '7D444840-9DC0-11D1-B245-5FFDCE74FAD2'], ['7d4448409dc0']],
+    ['hex', ['9dc041d1b2455ffd'], ['9dc041d1b2455ff', '9dc041d1b2455ffg']],
+    ['key', ['cus_9dc041d1b245', 'a-b_c-d_e-f_g-h1'], ['cus_9dc041', 'organizations-all', 'cus.9dc041d1b2455']],
+  ] as const) {
+    const pattern = `/users/{id:${name}}`
+    for (const segment of inside) t.equal(path(pattern, `/users/${segment}`), 'T', `${name} ${segment}`)
+    for (const segment of [...outside, 'export']) t.equal(path(pattern, `/users/${segment}`), 'F', `${name} ${segment}`)
+    t.equal(path(pattern, `/users/${inside[0]}/${inside[0]}`), 'F', 'one segment')
+    t.equal(path(`/users/{id:${name}}/orders/**`, `/users/${inside[0]}/orders/7`), 'T', 'with more behind it')
+  }
+})
