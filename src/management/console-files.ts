@@ -3,6 +3,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { refuse } from '../base/refusals.ts'
+import { acceptsGzip } from '../http/accepts-gzip.ts'
 import type { Reply } from '../http/respond.ts'
 import type { Handlers, OpenCall } from './call.ts'
 import { contentSecurityPolicy } from './docs.ts'
@@ -100,9 +101,6 @@ function fileOf(plain: Buffer, headers: readonly string[]): File {
 }
 
 function reply({ headers, plain, zipped }: File, { req }: OpenCall): Reply {
-  const acceptsGzip = /(^|,)\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*(,|$))|,|$)/i.test(
-    String(req.headers['accept-encoding'] ?? ''),
-  )
-  if (!acceptsGzip) return { status: 200, headers, body: plain }
+  if (!acceptsGzip(req)) return { status: 200, headers, body: plain }
   return { status: 200, headers: [...headers, 'Content-Encoding', 'gzip'], body: zipped }
 }

@@ -33,7 +33,7 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     ])
   }
   return {
-    listPendingRequests: call => listReply(queue.pending({ ...filterOf(call), ...someOf(call) })),
+    listPendingRequests: call => listReply(call, queue.pending({ ...filterOf(call), ...someOf(call) })),
     async listPastRequests(call) {
       const { status = 'all', before: cursor } = textsOf(call)
       const past = pastOf[status]

@@ -1,4 +1,6 @@
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
+import { constants, createGzip } from 'node:zlib'
+import { acceptsGzip } from '../http/accepts-gzip.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { Page, Paged } from '../storage/store.ts'
 import type { OpenCall } from './call.ts'
@@ -6,19 +8,33 @@ import type { OpenCall } from './call.ts'
 /** Text made at one go, characters. */
 const slice = 65_536
 
+/** Shorter answers are not compressed, characters. */
+const leastZipped = 2_048
+
 /**
  * A JSON array of any length, written as its items are read: thousands at once would delay the others that are
  * served. Rejects when the first items cannot be had; later, the connection breaks off.
  *
  * @param items JSON texts, some at a time
  */
-export async function listReply(items: AsyncIterable<readonly string[]>): Promise<Reply> {
-  const headers = ['Content-Type', 'application/json; charset=utf-8']
+export async function listReply({ req }: OpenCall, items: AsyncIterable<readonly string[]>): Promise<Reply> {
+  const headers = ['Content-Type', 'application/json; charset=utf-8', 'Vary', 'Accept-Encoding']
   const texts = jsonArray(items)
   const first = (await texts.next()).value ?? ''
   const second = await texts.next()
-  if (second.done === true) return { status: 200, headers, body: first }
-  return { status: 200, headers, body: Readable.from(joined([first, second.value], texts)) }
+  const isWhole = second.done === true
+  const isZipped = acceptsGzip(req) && (!isWhole || first.length >= leastZipped)
+  if (isWhole && !isZipped) return { status: 200, headers, body: first }
+  const body = Readable.from(joined(isWhole ? [first] : [first, second.value], texts))
+  if (!isZipped) return { status: 200, headers, body }
+  return { status: 200, headers: [...headers, 'Content-Encoding', 'gzip'], body: zipped(body) }
+}
+
+/** Either of the two ends the other. */
+function zipped(body: Readable): Readable {
+  const zip = createGzip({ level: constants.Z_BEST_SPEED })
+  pipeline(body, zip, () => {})
+  return zip
 }
 
 async function* jsonArray(items: AsyncIterable<readonly string[]>): AsyncGenerator<string, undefined, void> {

@@ -94,3 +94,16 @@ t.test('what the API shows is what its document says', async t => {
     )
   }
 })
+
+t.test('a long list is compressed for those who accept that, and says the same', async t => {
+  const { call, person, suspend } = await startControl(t)
+  const bot = await person('agent')
+  const { token } = await person('reviewer')
+  for (let n = 0; n < 9; n++) await suspend(bot.agent)
+  const read = async (accepted: string) => {
+    const { headers, json } = await call('GET', '/hitl', { token, headers: { 'Accept-Encoding': accepted } })
+    return { coding: headers.get('content-encoding'), vary: headers.get('vary'), count: json.length }
+  }
+  t.strictSame(await read('gzip'), { coding: 'gzip', vary: 'Accept-Encoding', count: 9 })
+  t.strictSame(await read('gzip;q=0, identity'), { coding: null, vary: 'Accept-Encoding', count: 9 })
+})

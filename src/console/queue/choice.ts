@@ -2,11 +2,11 @@
 import { computed, signal } from '@preact/signals'
 import { search, setSearch } from '../router.ts'
 import type { HitlSummary } from '../types.ts'
+import { shown } from './arrangement.ts'
 import { type Row, rows } from './store.ts'
 
 export const openId = computed(() => search.value.get('id') ?? undefined)
 export const chosen = signal<ReadonlySet<string>>(new Set())
-export const filter = computed(() => search.value.get('q') ?? '')
 
 /** Comments that were typed and not sent, by request. They outlive the session. */
 export const drafts = signal<ReadonlyMap<string, string>>(keptDrafts())
@@ -22,8 +22,13 @@ function keptDrafts(): ReadonlyMap<string, string> {
   return new Map(text === null ? [] : (JSON.parse(text) as [string, string][]))
 }
 
-export const open = (id: string | undefined): void => setSearch({ id })
-export const setFilter = (q: string): void => setSearch({ q })
+/** Whether the person has closed the request that was open: then none opens by itself. */
+let isClosed = false
+
+export function open(id: string | undefined): void {
+  isClosed = id === undefined
+  setSearch({ id })
+}
 
 export function setDraft(id: string, text: string): void {
   const next = new Map(drafts.peek())
@@ -32,33 +37,37 @@ export function setDraft(id: string, text: string): void {
   drafts.value = next
 }
 
-/** The rows that the filter lets through. Words must all occur. */
-export const shown = computed<readonly Row[]>(() => {
-  const words = filter.value
-    .toLowerCase()
-    .split(/\s+/)
-    .filter(word => word !== '')
-  const all = [...rows.value.values()]
-  if (words.length === 0) return all
-  return all.filter(({ view }) => {
-    const { title, operation, method, url, agentName, ownerId, rule, reason } = view
-    const text = [title, operation, method, url, agentName, ownerId, rule, reason].join(' ').toLowerCase()
-    return words.every(word => text.includes(word))
-  })
-})
-
 export const chosenRows = computed(() => [...chosen.value].flatMap(id => rows.value.get(id) ?? []).filter(isOpen))
 
 const isOpen = ({ ending }: Row): boolean => ending === undefined
 
-export function toggle(id: string): void {
+/** The row from which a range is chosen. */
+let anchor: string | undefined
+
+/** @param isRange whether all rows from the one before to this one become as this one does */
+export function toggle(id: string, isRange = false): void {
   const next = new Set(chosen.peek())
-  if (!next.delete(id)) next.add(id)
+  const isChosen = !next.has(id)
+  for (const one of isRange ? between(anchor, id) : [id]) {
+    if (isChosen) next.add(one)
+    else next.delete(one)
+  }
+  anchor = id
   chosen.value = next
 }
 
+function between(from: string | undefined, to: string): readonly string[] {
+  const list = shown.peek()
+  const ends = [from, to].map(id => list.findIndex(({ view }) => view.id === id))
+  if (ends.includes(-1)) return [to]
+  return list
+    .slice(Math.min(...ends), Math.max(...ends) + 1)
+    .filter(isOpen)
+    .map(({ view }) => view.id)
+}
+
 export function chooseAll(list: readonly Row[]): void {
-  chosen.value = new Set([...chosen.peek(), ...list.map(({ view }) => view.id)])
+  chosen.value = new Set([...chosen.peek(), ...list.filter(isOpen).map(({ view }) => view.id)])
 }
 
 export function unchoose(views: readonly HitlSummary[]): void {
@@ -86,6 +95,14 @@ export function step(by: 1 | -1): void {
   const at = list.findIndex(({ view }) => view.id === openId.peek())
   const next = list[at < 0 ? (by === 1 ? 0 : list.length - 1) : at + by]
   if (next !== undefined) open(next.view.id)
+}
+
+const isWide = matchMedia('(min-width: 721px)')
+
+/** Where list and request are side by side, the first one is open. */
+export function openFirst(): void {
+  const first = shown.peek().find(isOpen)
+  if (!isClosed && openId.peek() === undefined && isWide.matches && first !== undefined) open(first.view.id)
 }
 
 /** Requests whose page takes the focus when it is drawn. */

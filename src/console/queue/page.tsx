@@ -1,24 +1,12 @@
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { useKeys } from '../keys.ts'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { LastAnswer } from '../request/answer.tsx'
 import { RequestView } from '../request/request.tsx'
 import { mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
-import {
-  alike,
-  chooseAll,
-  chosenRows,
-  clearChoice,
-  filter,
-  open,
-  openId,
-  openNext,
-  setFilter,
-  shown,
-  step,
-  toggle,
-} from './choice.ts'
+import { arrange, filter, grouping, groupings, shown, sort, sorts } from './arrangement.ts'
+import { alike, chooseAll, chosenRows, clearChoice, open, openFirst, openId, openNext, step, toggle } from './choice.ts'
 import { QueueList } from './list.tsx'
 import { Several } from './several.tsx'
 import { loading, readQueue, rows, waitingCount } from './store.ts'
@@ -28,7 +16,7 @@ export function QueuePage() {
   useKeys({
     j: () => step(1),
     k: () => step(-1),
-    x: () => openId.peek() !== undefined && toggle(openId.peek() as string),
+    x: ({ shiftKey }) => openId.peek() !== undefined && toggle(openId.peek() as string, shiftKey),
     '/': () => search.current?.focus(),
     Enter: ({ target }) => {
       if (target instanceof HTMLElement && target.matches('a, button, summary')) return target.click()
@@ -38,6 +26,9 @@ export function QueuePage() {
   })
 
   const state = loading.value
+  useEffect(() => {
+    if (state === 'no') openFirst()
+  }, [state, openId.value])
   if (typeof state === 'object') return <Failed failure={state} onRetry={() => void readQueue()} />
   if (state === 'first') return <Loading />
   return (
@@ -48,12 +39,19 @@ export function QueuePage() {
           <input
             ref={search}
             type="search"
-            placeholder="Filter"
+            placeholder="Filter, as agent:bot refund"
             aria-label="Filter by title, tool, model, agent, host, path, rule"
             value={filter.value}
-            onInput={event => setFilter(event.currentTarget.value)}
+            onInput={event => arrange({ q: event.currentTarget.value })}
           />
           <span class="hint">{countText()}</span>
+          <Choice label="Order" value={sort.value} options={sorts} onChange={value => arrange({ sort: value })} />
+          <Choice
+            label="Groups"
+            value={grouping.value ?? 'none'}
+            options={groupings}
+            onChange={value => arrange({ group: value })}
+          />
         </div>
         <Several />
         {shown.value.length === 0 ? <Nothing /> : <QueueList />}
@@ -62,6 +60,30 @@ export function QueuePage() {
         <Detail />
       </section>
     </div>
+  )
+}
+
+interface ChoiceProps {
+  readonly label: string
+  readonly value: string
+  /** The first is what holds when the route names none. */
+  readonly options: readonly (readonly [value: string, text: string])[]
+  readonly onChange: (value: string) => void
+}
+
+function Choice({ label, value, options, onChange }: ChoiceProps) {
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={event => onChange(event.currentTarget.value === options[0]?.[0] ? '' : event.currentTarget.value)}
+    >
+      {options.map(([name, text]) => (
+        <option key={name} value={name}>
+          {text}
+        </option>
+      ))}
+    </select>
   )
 }
 
@@ -74,7 +96,7 @@ function Nothing() {
   if (filter.value !== '') {
     return (
       <Empty title="No request matches the filter">
-        <button type="button" onClick={() => setFilter('')}>
+        <button type="button" onClick={() => arrange({ q: '' })}>
           Clear the filter
         </button>
       </Empty>

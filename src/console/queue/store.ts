@@ -97,18 +97,10 @@ async function readEnding(id: string): Promise<void> {
   }
 }
 
-/** Takes those away that are over, but `keep`. Returns how many rows above `keep` went. */
-export function tidy(keep: string | undefined): number {
-  let above = 0
-  let isAbove = keep !== undefined
-  const left = new Map<string, Row>()
-  for (const [id, row] of rows.peek()) {
-    if (id === keep) isAbove = false
-    if (row.ending === undefined || id === keep) left.set(id, row)
-    else if (isAbove) above++
-  }
-  if (left.size !== rows.peek().size) rows.value = left
-  return above
+/** Takes those away that are over, but `keep`. */
+export function tidy(keep: string | undefined): void {
+  const left = [...rows.peek()].filter(([id, { ending }]) => ending === undefined || id === keep)
+  if (left.length !== rows.peek().size) rows.value = new Map(left)
 }
 
 function change(id: string, next: (row: Row) => Row): void {

@@ -31,3 +31,9 @@ export function What({ view }: { readonly view: Told }) {
 /** How much detectors found in its body. */
 export const findingsOf = ({ findings = {} }: Told): number =>
   Object.values(findings).reduce((sum, count) => sum + count, 0)
+
+/** The computed danger, from 0 to 1; undefined when it was not looked at. */
+export function riskOf({ risk }: Pick<HitlSummary, 'risk'>): number | undefined {
+  const { score } = risk ?? {}
+  return typeof score === 'number' ? score : undefined
+}
