@@ -101,6 +101,7 @@ const queue = createQueue({
   events: createEventLog({ capacity: 1_000, describe: ({ data }) => data, report }),
   noteVerdict: () => {},
   noteRefusal: entry => store.audit.append(entry),
+  onDecided: () => {},
   send: async (_, { hitlId }) => {
     sent.set(hitlId, (sent.get(hitlId) ?? 0) + 1)
     return { kind: 'answered', status: 200, rawHeaders: [], body: answer() }

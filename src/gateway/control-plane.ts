@@ -1,4 +1,5 @@
 import type { TrailVerification } from '../audit/verification.ts'
+import { isRefusal } from '../base/refusals.ts'
 import { uuid } from '../config/formats.ts'
 import { type CallerRate, takeAsked } from '../limits/caller-rate.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
@@ -9,7 +10,10 @@ import type { Management } from '../management/router.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { WorkTurns } from '../pipeline/work-turns.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
+import { logins, managementRequests } from '../telemetry/layout.ts'
+import { classOf, type Metrics } from '../telemetry/metrics.ts'
 import { createOncePerMinute } from '../telemetry/once-per-minute.ts'
+import type { Grant } from '../tokens/grant.ts'
 import { type Base, createFenced, selfUrlsOf } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
@@ -33,7 +37,8 @@ export interface ControlPlaneParts
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
   readonly limits: { readonly managementRate: CallerRate }
-  readonly telemetry: Pick<Telemetry, 'page'>
+  readonly telemetry: Pick<Telemetry, 'metrics'>
+  readonly page: ManagementParts['metrics']['page']
   readonly authority: ManagementParts['authority']
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
@@ -44,6 +49,7 @@ export interface ControlPlaneParts
 export function createControlPlane(parts: ControlPlaneParts): Management {
   const { config, clock, store, identity, rules, bounds } = parts
   const { managementRate } = parts.limits
+  const { metrics } = parts.telemetry
   const fencedAs = createFenced(parts.fence)
   return createManagement({
     registry: identity.registry,
@@ -54,7 +60,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     hits: parts.recent.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
-    grant: identity.tokens.grant,
+    grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
     verify: identity.tokens.verifyInternal,
@@ -72,7 +78,8 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     fleet: () => parts.fleet.view(),
-    metrics: { page: parts.telemetry.page, isPublic: config.Telemetry.Metrics.Public },
+    metrics: { page: parts.page, isPublic: config.Telemetry.Metrics.Public },
+    countAnswer: status => metrics.count(managementRequests, classOf(status)),
     overview: range => parts.overview.read(range),
     incidents: parts.recent.incidents,
     activityOf: (id, now) => parts.recent.activity.of(id, now),
@@ -82,6 +89,16 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
     noteFailedLogin: createLoginNotes(parts),
   })
+}
+
+/** Counts logins by what became of them. */
+function countedGrant(grant: Grant, metrics: Metrics): Grant {
+  return async (...asked) => {
+    const token = await grant(...asked)
+    const failed = isRefusal(token) && (token.refusal === 'too_many_logins' ? 'limited' : 'failed')
+    metrics.count(logins, failed || 'succeeded')
+    return token
+  }
 }
 
 /** Where people sign in to the console, when the identity provider has a client for it. */

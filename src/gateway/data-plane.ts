@@ -23,7 +23,7 @@ import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
 import { type Bounds, createBounds } from '../telemetry/bounds.ts'
-import { upstreamConnections } from '../telemetry/layout.ts'
+import { upstreamConnections, upstreamWaiting } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Verify } from '../tokens/verify.ts'
 import { type Base, publicUrlOf } from './base.ts'
@@ -149,7 +149,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       const all: Parts = { ...some, readers: createReaders(some) }
       return arrival => enforce(arrival, all)
     },
-    send: withLog(createSender(parts), { log, clock }),
+    send: withLog(createSender(parts), { log, clock, metrics }),
     bounds,
     interception: forward.interception,
     workTurns: parts.workTurns,
@@ -159,6 +159,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
       parts.bodyMemory.sweep()
       dataPlane.recent.activity.sweep(clock.now())
       metrics.set(upstreamConnections, upstreams.connections.size)
+      metrics.set(upstreamWaiting, upstreams.connections.waiting)
       forward.sweep()
     },
   }

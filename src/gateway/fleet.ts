@@ -80,9 +80,9 @@ export function createFleet({ config, clock, log }: FleetParts, shared: FleetSto
       })
       return [
         gauge('members', 'Gateways that share the store, this one among them.', peers.length),
-        gauge('lag', 'Changes that are not in force in this gateway.', Math.max(0, newest - applied)),
+        gauge('lag_changes', 'Changes that are not in force in this gateway.', Math.max(0, newest - applied)),
         gauge('fenced', '1 while this gateway does not serve, because it may lack changes.', isOpen() ? 0 : 1),
-        gauge('turn_seconds', 'Time that this gateway last took to look for changes.', turnMs / 1_000),
+        gauge('last_turn_seconds', 'Time that this gateway last took to look for changes.', turnMs / 1_000),
         gauge('differences', 'Lasting differences from the policies and settings of others.', differences.count),
       ]
     },

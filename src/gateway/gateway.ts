@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { createToolNotes, type ToolChange } from '../agents/tools.ts'
 import { createRepeats } from '../audit/repeats.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
@@ -10,6 +9,7 @@ import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
+import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Log } from '../log/log.ts'
 import type { LogStatus } from '../log/output.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
@@ -21,24 +21,27 @@ import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { type AuthorityHolder, auditAuthority, manageAuthority, openAuthority } from './authority.ts'
-import { type Base, createFenced, reloadFiles } from './base.ts'
+import { type Base, createFenced } from './base.ts'
 import { createControlPlane } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
 import { createHitl, type Hitl, openEvents } from './hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
 import { createTicketKeys, openLeafs } from './interception.ts'
-import { createListening, type Listening } from './listening.ts'
+import { createListening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
 import { createLoginLimit, createTokens } from './rates.ts'
+import { createPage } from './readings.ts'
+import { createReload } from './reload.ts'
 import { openRules, type Rules } from './rules.ts'
 import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
 import { stopServing } from './stop.ts'
 import { createClock, openStorage, type Storage } from './storage.ts'
 import { type SummaryRow, summarise } from './summary.ts'
 import { startSweeps } from './sweeps.ts'
-import { createTelemetry } from './telemetry.ts'
+import { countedStore, createTelemetry, type Telemetry } from './telemetry.ts'
 import { openPool } from './threads.ts'
+import { openToolNotes } from './tool-notes.ts'
 import { openUpstreams, type Upstreams } from './upstreams.ts'
 import { openVerification } from './verification.ts'
 
@@ -82,6 +85,8 @@ export interface Gateway {
 
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation extends Base {
+  readonly memory: SharedMemory
+  readonly telemetry: Telemetry
   readonly passedSockets: readonly PassedEndpoint[]
   readonly consoleFolder: string | undefined
   readonly certificate: Certificate | undefined
@@ -133,26 +138,24 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
 type OpenedParts = Omit<Foundation, 'warnings'>
 
 async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
-  const {
-    log,
-    baseDirectory,
-    env = {},
-    clock = createClock(config, log),
-    lookup = systemLookup,
-    passedSockets = [],
-  } = options
-  const { logStatus = alwaysWritten, consoleFolder } = options
+  const { log, baseDirectory, env = {}, clock = createClock(config, log), lookup = systemLookup } = options
+  const { passedSockets = [], logStatus = alwaysWritten, consoleFolder } = options
   const report: Base['report'] = (what, error) => log.error({ error }, what)
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
+  const memory = createSharedMemory(config)
+  const telemetry = createTelemetry(memory)
+  closers.push(() => telemetry.close())
   const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report, watch: options.watch })
-  const { store, member, fence, board, fleet, rates } = storage
+  const { member, fence, board, fleet, rates } = storage
+  const { metrics } = telemetry
+  const store = countedStore(storage.store, metrics, clock)
   closers.push(() => store.close())
   const fenceWatch = fence && new FenceWatch(fence)
   closers.push(() => fenceWatch?.close())
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics })
   closers.push(() => upstreams.connections.close())
   const channelName = `agent-gateway ${randomUUID()}`
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
@@ -175,33 +178,19 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const leafs = await openLeafs({ authority, clock, ticketKeys })
   await storage.untilOpen()
   if (authority !== undefined) await auditAuthority({ store, clock }, authority.current)
-  const given = {
-    config,
-    baseDirectory,
-    passedSockets,
-    consoleFolder,
-    certificate,
-    authority,
-    leafs,
-    ticketKeys,
-    clock,
-    log,
-    logStatus,
-    report,
-  }
-  const opened = { store, member, fence, fenceWatch, fleet, rates, repeats, recent, channelName, upstreams }
-  return { ...given, ...opened, dataDirectory, identity, rules, events, followers }
+  const given = { config, baseDirectory, passedSockets, consoleFolder, clock, log, logStatus, report }
+  const files = { certificate, authority, leafs, ticketKeys }
+  const shared = { memory, telemetry, store, member, fence, fenceWatch, fleet, rates, repeats }
+  const opened = { recent, channelName, upstreams, identity, rules, events, followers }
+  return { ...given, ...files, ...shared, ...opened, dataDirectory }
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
-  const { config, log, upstreams, rules, identity } = foundation
+  const { config, log, upstreams, rules, identity, memory, telemetry } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
-  const memory = createSharedMemory(config)
   const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
   for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
   const watches = watchesOf(foundation)
-  const telemetry = createTelemetry({ ...foundation, ...watches, limits, memory })
-  closers.push(() => telemetry.close())
   const dataPlane = createDataPlane({
     ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
     metrics: telemetry.metrics,
@@ -215,7 +204,8 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const { bounds, workTurns, interception } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)
   let isStopping = false
-  const serving = { bounds, workTurns, clientIpOf, isStopping: () => isStopping }
+  const page = createPage({ ...watched, live: () => ({ listening, pool, reload }) })
+  const serving = { bounds, workTurns, clientIpOf, page, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
@@ -224,6 +214,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
   foundation.followers.pool = pool
+  const reload = createReload({ ...foundation, pool, listening })
   foundation.followers.onGrant = async id => {
     dataPlane.forgetGrant(id)
     await pool?.forgetGrant(id)
@@ -244,7 +235,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
       return addresses
     },
     inFlight: () => limits.inFlightInAll(),
-    reload: () => reload(foundation, listening),
+    reload: () => reload.run(),
     async close() {
       isStopping = true
       const cutOff = await stopServing({ ...foundation, hitl, pool, listening, limits })
@@ -265,33 +256,6 @@ const watchesOf = (foundation: Foundation) => ({
   threadsAnswer: (): boolean => (foundation.followers.pool?.stuck ?? 0) === 0,
   verification: openVerification(foundation),
 })
-
-function openToolNotes(foundation: Foundation) {
-  const { clock, log, recent, repeats } = foundation
-  const onChange = ({ agentId, server, count }: ToolChange, isAudited: boolean): void => {
-    if (isAudited) log.warn({ agentId, reason: `${count} changed on ${server}` }, 'tools of an MCP server have changed')
-    // Events count in every gateway.
-    else recent.activity.toolChanged(agentId, clock.now())
-  }
-  return createToolNotes({ ...foundation, noteRepeated: repeats.note, onChange })
-}
-
-async function reload(foundation: Foundation, listening: Listening): Promise<boolean> {
-  const { rules, upstreams, followers, report } = foundation
-  const policiesRead = await rules.policies.reload()
-  const credentialsRead = await reloadFiles(upstreams.credentials, 'credentials of upstreams', report)
-  const pricesRead = await reloadFiles(upstreams.prices, 'prices of models', report)
-  const authorityRead = await reloadAuthority(foundation)
-  const threadsRead = (await followers.pool?.reload()) ?? true
-  return (await listening.reload()) && credentialsRead && pricesRead && policiesRead && authorityRead && threadsRead
-}
-
-async function reloadAuthority({ authority, store, clock, report }: Foundation): Promise<boolean> {
-  if (authority === undefined) return true
-  const isRead = await authority.reload()
-  await auditAuthority({ store, clock }, authority.current).catch(error => report('the audit trail failed', error))
-  return isRead
-}
 
 /** Closes in the reverse order of opening. A failure must not keep the other parts open. */
 async function closeAll(closers: Closers): Promise<void> {

@@ -8,10 +8,12 @@ import { eventData, mayDecide } from '../hitl/view.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { inTime } from '../runtime/clock.ts'
 import { type EventNote, keptEvents } from '../storage/events.ts'
+import { reviewTime, verdicts } from '../telemetry/layout.ts'
 import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 import { openWebhooks } from './webhooks.ts'
 
@@ -20,6 +22,7 @@ export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'me
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
   readonly recent: RecentActivity
+  readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: EventLog
 }
 
@@ -64,6 +67,7 @@ const describing =
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts): Hitl {
   const { config, clock, store, member, identity, dataPlane, events, report } = parts
+  const { metrics } = parts.telemetry
   const webhooks = openWebhooks({ ...parts, describe: describing(identity) })
   const stopping = new AbortController()
   noteActivity(events, parts.recent)
@@ -72,6 +76,10 @@ export function createHitl(parts: HitlParts): Hitl {
     sealingKeys: sealingKeys(config, identity.tokens.secret),
     tokenHeader: config.Security.AgentAuth.CustomHeaderName,
     noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
+    onDecided(item, verdict) {
+      metrics.count(verdicts, verdict)
+      if (verdict !== 'withdrawn') metrics.observe(reviewTime, Math.max(0, clock.now() - item.createdAt) / 1e3)
+    },
     send: dataPlane.send,
     noteRefusal: parts.repeats.note,
     agentProblem: identity.problemOf,

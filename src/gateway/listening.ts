@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { type AcceptOptions, type Acceptor, createAcceptor, type Incoming } from '../http/accept.ts'
-import { describeCertificate, readCertificate } from '../http/certificate.ts'
+import { describeCertificate, expiryOf, readCertificate } from '../http/certificate.ts'
 import { readConnectTarget, readForwardTarget, readTunnelTarget, refuseInnerTunnel } from '../http/forward-target.ts'
 import {
   assertFree,
@@ -65,6 +65,8 @@ export interface Listening extends Pick<Listener, 'adopt'> {
    * rest was cut off; 0 when nothing was.
    */
   drain(limitMs: number, inFlight: () => number): Promise<number>
+  /** When the certificate expires, milliseconds since the epoch; undefined without one. */
+  expiresAt(): number | undefined
   /** Reads the certificate again. False: it cannot be used, and the old one stays in force. */
   reload(): Promise<boolean>
 }
@@ -74,6 +76,7 @@ export function createListening(parts: ListeningParts): Listening {
   const [first, ...others] = entrypointsOf(parts)
   const open = (entrypoint: Entrypoint) => openEntrypoint(parts, entrypoint, parts.limits.connections)
   const agents = open(first)
+  let expiresAt = parts.certificate && expiryOf(parts.certificate)
   const opened = [agents, ...others.filter(isOfAllThreads).map(open)]
   const onFirstThread = others.filter(entrypoint => !isOfAllThreads(entrypoint))
   return {
@@ -105,11 +108,13 @@ export function createListening(parts: ListeningParts): Listening {
       egress.setListeners(addresses.flatMap(({ port }) => port ?? []))
       return addresses
     },
+    expiresAt: () => expiresAt,
     async reload() {
       try {
         const renewed = await readCertificate(config, baseDirectory)
         if (renewed === undefined) return true
         for (const { listener } of opened) listener.setCertificate(renewed)
+        expiresAt = expiryOf(renewed)
         log.info({}, `certificate reloaded: ${describeCertificate(renewed)}`)
         return true
       } catch (error) {

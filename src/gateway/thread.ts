@@ -68,7 +68,9 @@ async function learn() {
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
   const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env })
+  const counters = createCounters(data.memory, data.thread)
+  const { metrics } = counters
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
     notes => main.notify('trust', [notes]),
@@ -96,6 +98,7 @@ async function learn() {
     baseDirectory,
     clock,
     log,
+    counters,
     upstreams,
     trust,
     keyUses,
@@ -112,7 +115,7 @@ async function learn() {
 
 async function serve() {
   const known = await learn()
-  const { config, log, upstreams, agents, policies, recent, trust, keyUses } = known
+  const { config, log, counters, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
   const tokens: TokenLeases = {
     need: agentId => main.notify('needTokens', [agentId]),
@@ -120,7 +123,6 @@ async function serve() {
     close: () => {},
   }
   const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
-  const counters = createCounters(data.memory, data.thread)
   const storeFence = openStoreFence(data)
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },

@@ -8,6 +8,8 @@ import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { type Credentials, openCredentials } from '../credentials/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { connectTime } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { Connections } from '../upstream/connections.ts'
 import { createTcpDial, type Dial } from '../upstream/dial.ts'
 import { createEgress, type Egress } from '../upstream/egress.ts'
@@ -37,6 +39,7 @@ export interface UpstreamDeps {
   readonly clock: Clock
   readonly lookup: Lookup
   readonly env: Environment
+  readonly metrics?: Metrics | undefined
 }
 
 /** Look-ups of names under way at once, in all threads together. */
@@ -64,6 +67,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       http2Hosts: parseHostPatterns(proxy.Http2Hosts),
       openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
       ca,
+      onConnected: deps.metrics && (ms => deps.metrics?.observe(connectTime, ms / 1e3)),
     },
     deps.clock,
   )

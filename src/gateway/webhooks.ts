@@ -2,12 +2,16 @@ import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import { createNotifier, type Notifier, type NotifierOptions } from '../hitl/notify.ts'
 import { inTime } from '../runtime/clock.ts'
+import { webhookDeliveries } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import { type Base, consoleUrlOf } from './base.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface WebhookParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'report'> {
   readonly upstreams: Pick<Upstreams, 'ownRequests'>
+  readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: NotifierOptions['events']
   readonly describe: NotifierOptions['describe']
 }
@@ -29,7 +33,11 @@ export function openWebhooks(parts: WebhookParts): Webhooks {
   checkHooks(hooks, ownRequests)
   const notifier = createNotifier({
     ...{ hooks, store, events, clock, describe, report },
-    ...{ owner: member.id, post: ownRequests.post, publicUrl: consoleUrlOf(config) },
+    ...{
+      owner: member.id,
+      post: countedPost(ownRequests.post, parts.telemetry.metrics),
+      publicUrl: consoleUrlOf(config),
+    },
   })
   // Messages that an earlier run or another gateway left are sent at once.
   notifier.sweep().catch(error => report('messages for webhooks could not be read', error))
@@ -39,6 +47,19 @@ export function openWebhooks(parts: WebhookParts): Webhooks {
       await inTime(notifier.idle(), lastEventsMs, nothing)
       await inTime(notifier.close(), closeMs, nothing)
     },
+  }
+}
+
+function countedPost(post: NotifierOptions['post'], metrics: Metrics): NotifierOptions['post'] {
+  return async (...message) => {
+    try {
+      const status = await post(...message)
+      metrics.count(webhookDeliveries, status >= 200 && status < 300 ? 'accepted' : 'rejected')
+      return status
+    } catch (error) {
+      metrics.count(webhookDeliveries, 'failed')
+      throw error
+    }
   }
 }
 

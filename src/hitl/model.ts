@@ -189,6 +189,8 @@ export interface HitlOptions {
   readonly events: Pick<EventLog, 'subscribe'>
   /** Called in the gateway that has recorded it: a reviewer denied a request of the agent, or an approved one was answered. */
   readonly noteVerdict: (agentId: string, verdict: 'humanApproval' | 'humanDenial') => void
+  /** Called in the gateway in which a held request got its verdict. */
+  readonly onDecided: (item: HitlBrief, verdict: 'approved' | 'denied' | 'withdrawn') => void
   readonly send: SendRequest
   /** Puts a refused verdict on record. */
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>

@@ -77,6 +77,7 @@ async function claimAndSend(
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return { kind: 'waiting', item: outcome.waiting }
+  if (!resend) options.onDecided(outcome.claimed, 'approved')
   return await replay(options, { item: outcome.claimed, approval, lease }, opened)
 }
 
@@ -111,6 +112,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return decided(outcome.lost)
   options.noteVerdict(item.agentId, 'humanDenial')
+  options.onDecided(item, 'denied')
   return outcome.denied
 }
 
@@ -186,6 +188,7 @@ export async function withdraw(options: HitlOptions, id: string, withdrawal: Wit
   const outcome = await options.store.hitl.withdraw(id, { agentId, now }, withdrawEntry(now, id, withdrawal))
   if (outcome === 'notFound') return refuse('not_found')
   if ('lost' in outcome) return outcome.lost.status === 'Withdrawn' ? outcome.lost : decided(outcome.lost)
+  options.onDecided(outcome.withdrawn, 'withdrawn')
   return outcome.withdrawn
 }
 
@@ -196,11 +199,12 @@ function withdrawEntry(at: number, subject: string, by: Omit<Withdrawal, 'cause'
 
 /** Call it when a waiting call has ended: the request is withdrawn if nobody would get the outcome. */
 export async function leave(
-  { store, clock }: Pick<HitlOptions, 'store' | 'clock'>,
+  { store, clock, onDecided }: Pick<HitlOptions, 'store' | 'clock' | 'onDecided'>,
   id: string,
   { requestId, ...call }: Omit<EndedCall, 'now'> & { readonly requestId: string | null },
 ): Promise<void> {
   const now = clock.now()
   const entry = withdrawEntry(now, id, { agentId: call.agentId, requestId, cause: 'left' })
-  await store.hitl.leave(id, { ...call, now }, entry)
+  const outcome = await store.hitl.leave(id, { ...call, now }, entry)
+  if (typeof outcome === 'object' && 'withdrawn' in outcome) onDecided(outcome.withdrawn, 'withdrawn')
 }

@@ -40,12 +40,15 @@ export async function readCurrentCertificate(
 ): Promise<Certificate | undefined> {
   const certificate = await readCertificate(config, baseDirectory)
   if (certificate === undefined) return undefined
-  const { validToDate } = new X509Certificate(certificate.cert)
-  if (validToDate.getTime() > now) return certificate
+  const expiry = expiryOf(certificate)
+  if (expiry > now) return certificate
   throw new StartupError(
-    `${setting}:CertificateFile: the certificate expired on ${validToDate.toISOString()}. Renew it.`,
+    `${setting}:CertificateFile: the certificate expired on ${new Date(expiry).toISOString()}. Renew it.`,
   )
 }
+
+/** End of validity of a certificate, milliseconds since the epoch. */
+export const expiryOf = ({ cert }: Certificate): number => new X509Certificate(cert).validToDate.getTime()
 
 /** Names and end of validity of a certificate, for people. */
 export function describeCertificate({ cert }: Certificate): string {

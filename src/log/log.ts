@@ -68,8 +68,8 @@ export interface LogFields {
   readonly cost?: number | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
   readonly ending?: string | undefined
-  /** Limit that was reached: a value of the label of `agent_gateway_bounds_total`. */
-  readonly bound?: string | undefined
+  /** Limit that was reached: a value of the label of `agent_gateway_limits_reached_total`. */
+  readonly limit?: string | undefined
   /** Name of another gateway on the same database. */
   readonly gateway?: string | undefined
   /** How many of what the message names. */

@@ -1,8 +1,9 @@
 import { refuse } from '../base/refusals.ts'
 import { formatTimespan } from '../config/duration.ts'
+import { fieldValues } from '../http/headers.ts'
 import { jsonReply } from '../http/respond.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
-import { expositionType } from '../telemetry/exposition.ts'
+import { expositionTypes, formatFor } from '../telemetry/exposition.ts'
 import type { Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -68,8 +69,13 @@ export function proxyHealthHandlers({ proxyRefusal }: Pick<ManagementParts, 'pro
 /** `GET /metrics`. */
 export function metricsHandlers({ metrics: { page } }: ManagementParts): Handlers['open'] {
   return {
-    async getMetrics() {
-      return { status: 200, headers: ['Content-Type', expositionType], body: await page() }
+    async getMetrics({ req }) {
+      const format = formatFor(fieldValues(req.rawHeaders, 'accept'))
+      return {
+        status: 200,
+        headers: ['Content-Type', expositionTypes[format], 'Vary', 'Accept'],
+        body: await page(format),
+      }
     },
   }
 }

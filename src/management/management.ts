@@ -64,5 +64,10 @@ export function createManagement(parts: ManagementParts): Management {
     ...fleetHandlers(parts),
     ...authority.guarded,
   }
-  return createRouter(metrics.isPublic ? withPublicMetrics(openApi) : openApi, { open, guarded }, createGuard(parts))
+  return createRouter(
+    metrics.isPublic ? withPublicMetrics(openApi) : openApi,
+    { open, guarded },
+    createGuard(parts),
+    parts.countAnswer,
+  )
 }

@@ -16,6 +16,7 @@ import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry, Store } from '../storage/store.ts'
+import type { ExpositionFormat } from '../telemetry/exposition.ts'
 import type { Gauges, Plots, TimeRange } from '../telemetry/history.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
@@ -70,7 +71,9 @@ export interface ManagementParts {
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */
   readonly threadsAnswer: () => boolean
-  readonly metrics: { readonly page: () => Promise<string>; readonly isPublic: boolean }
+  readonly metrics: { readonly page: (format: ExpositionFormat) => Promise<string>; readonly isPublic: boolean }
+  /** Counts an answer by its status. */
+  readonly countAnswer: (status: number) => void
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
   readonly overview: (range: TimeRange) => Promise<OverviewReading>
   readonly incidents: Pick<Incidents, 'of'>

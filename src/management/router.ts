@@ -41,9 +41,15 @@ interface RouteMatch {
 /**
  * Routes calls to handlers by what openapi.json says: path, method, roles, query, body.
  *
+ * @param onAnswer called with the status of each answer
  * @throws TypeError when an operation has no handler, or a handler no operation
  */
-export function createRouter(document: OpenApiDocument, handlers: Handlers, guard: Guard): Management {
+export function createRouter(
+  document: OpenApiDocument,
+  handlers: Handlers,
+  guard: Guard,
+  onAnswer: (status: number) => void,
+): Management {
   const operations = readOperations(document)
   assertComplete(operations, handlers)
   const find = createFinder(operations, createChecks(document))
@@ -83,6 +89,7 @@ export function createRouter(document: OpenApiDocument, handlers: Handlers, guar
   return async (call, serves) => {
     const { res, requestId } = call
     const reply = await orUnavailable(answer(call, serves))
+    onAnswer(reply.status)
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
     else await sendReply(res, reply, requestId)
   }

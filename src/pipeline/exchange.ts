@@ -101,6 +101,9 @@ export class Exchange {
   /** Bytes of its body that count as held (hold-body.ts). */
   held = 0
 
+  /** Time in which it waited for its body, milliseconds. */
+  bodyMs = 0
+
   /** Fields that the gateway adds when it sends; never stored or shown. */
   credentials: readonly string[] | undefined = undefined
 
@@ -130,6 +133,8 @@ export class Exchange {
   takenKey: TakenKey | undefined = undefined
   ending: Ending | undefined = undefined
   upstreamStatus: number | undefined = undefined
+  /** Its answer is a stream of events. */
+  isEventStream = false
   bytesUp = 0
   bytesDown = 0
   /** Steady milliseconds since when the client has not taken what is there for it. */

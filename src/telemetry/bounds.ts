@@ -26,7 +26,8 @@ export function createBounds({ clock, log, metrics }: BoundsParts): Bounds {
   return {
     reached(bound, agentId, requestId, clientIp) {
       metrics.count(bounds, bound)
-      if (isFirst(`${bound} ${agentId ?? ''}`)) log.warn({ bound, agentId, requestId, clientIp }, 'a limit was reached')
+      if (isFirst(`${bound} ${agentId ?? ''}`))
+        log.warn({ limit: bound, agentId, requestId, clientIp }, 'a limit was reached')
     },
   }
 }

@@ -1,5 +1,5 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { loopDelay, loopDelayMax } from './layout.ts'
+import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
+import { gcTime, loopDelay, loopDelayMax } from './layout.ts'
 import type { Metrics } from './metrics.ts'
 
 /** Interval between samples of the loop, milliseconds: long enough to cost nothing. */
@@ -13,10 +13,11 @@ export interface LoopWatch {
   close(): void
 }
 
-/** Measures the delay of the event loop of this thread. */
+/** Measures the delay of the event loop of this thread, and its pauses for garbage collection. */
 export function watchEventLoop(metrics: Metrics): LoopWatch {
   const delays = monitorEventLoopDelay({ resolution })
   delays.enable()
+  const collections = watchCollections(metrics)
   let samples = 0
   return {
     sample() {
@@ -27,9 +28,29 @@ export function watchEventLoop(metrics: Metrics): LoopWatch {
     },
     close() {
       delays.disable()
+      collections.disconnect()
     },
   }
 }
 
 /** Node measures the time between two samples, which is `resolution` without any delay. */
 const delaySeconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e6 - resolution) / 1e3
+
+const collectionKinds: ReadonlyMap<number, string> = new Map([
+  [constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
+  [constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
+  [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
+])
+
+function watchCollections(metrics: Metrics): PerformanceObserver {
+  const observer = new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) {
+      // Entries of this type have a detail, which the types do not say.
+      const { detail } = entry as unknown as { readonly detail: { readonly kind: number } }
+      metrics.observe(gcTime, entry.duration / 1e3, collectionKinds.get(detail.kind))
+    }
+  })
+  observer.observe({ entryTypes: ['gc'] })
+  return observer
+}

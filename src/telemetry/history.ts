@@ -3,7 +3,8 @@
  * kilobytes, and lost with a restart.
  */
 import { refusalKinds } from '../base/refusals.ts'
-import { decisions, duration, type Family, type Histogram, overhead, requests } from './layout.ts'
+import type { Family, Histogram } from './family.ts'
+import { decisions, duration, effectLabels, overhead, type RequestKind, requests } from './layout.ts'
 import type { Totals } from './metrics.ts'
 
 /** Numbers that are read, not counted. */
@@ -25,7 +26,7 @@ export interface Plots {
   readonly until: number
   readonly requests: Readonly<Record<TrafficOutcome, Series>>
   readonly decisions: Readonly<Record<string, Series>>
-  /** From the head of a request to the last byte of its answer, milliseconds. */
+  /** From the head of a request to the last byte of its answer, milliseconds; without streams and waits for people. */
   readonly whole: Percentiles
   /** The part of the gateway, until the request was handed to its upstream, milliseconds. */
   readonly gateway: Percentiles
@@ -141,7 +142,7 @@ class Ring {
       stepSeconds: this.#stepMs / 1_000,
       until: this.#until,
       requests: all(outcomes, (step, name) => step.requests[name]),
-      decisions: all([...decisions.cells.keys()], (step, name) => step.decisions[name] ?? 0),
+      decisions: all(Object.keys(effectLabels), (step, name) => step.decisions[name] ?? 0),
       whole: percentiles('whole'),
       gateway: percentiles('gateway'),
       gauges: all(gaugeNames, (step, name) => step.gauges[name]),
@@ -172,10 +173,19 @@ function highest(before: Gauges | undefined, now: Gauges): Gauges {
 
 const countsOf = (totals: Totals): Counts => ({
   requests: mapOf(totals, requests),
-  decisions: mapOf(totals, decisions),
-  whole: totals.ofHistogram(duration).counts,
-  gateway: totals.ofHistogram(overhead).counts,
+  decisions: decisionsOf(totals),
+  whole: countsIn(totals, duration, 'plain' satisfies RequestKind),
+  gateway: countsIn(totals, overhead, ''),
 })
+
+/** By effect, as the API names it. */
+function decisionsOf(totals: Totals): ReadonlyMap<string, number> {
+  const counted = mapOf(totals, decisions)
+  return new Map(Object.entries(effectLabels).map(([effect, label]) => [effect, counted.get(label) ?? 0]))
+}
+
+const countsIn = (totals: Totals, histogram: Histogram, value: string): readonly number[] =>
+  new Map(totals.ofHistogram(histogram)).get(value)?.counts ?? []
 
 const mapOf = (totals: Totals, family: Family) => new Map(totals.of(family))
 

@@ -1,38 +1,26 @@
 import { failureKinds } from '../base/failure-kinds.ts'
 import { refusalKinds } from '../base/refusals.ts'
-
-/**
- * The metrics and their cells in memory. The values of every label are a closed set: nothing that a caller chooses, such as
- * an agent or host, becomes a label, so that callers cannot make the page grow. Each thread writes a block of cells of its
- * own, and the thread that shows them adds the blocks up.
- */
-export interface Family {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge'
-  /** Undefined for a single number. */
-  readonly label: string | undefined
-  /** Cell of each value of the label. */
-  readonly cells: ReadonlyMap<string, number>
-  /** How the numbers of several threads are combined. */
-  readonly merge: 'sum' | 'max'
-}
-
-export interface Histogram {
-  readonly name: string
-  readonly help: string
-  /** Upper bounds of the buckets, seconds, ascending; one more bucket takes what is above. */
-  readonly bounds: readonly number[]
-  /** Cell of the first bucket; the sum follows the last one. */
-  readonly first: number
-}
+import type { Effect } from '../policy/language/model.ts'
+import { cellCount, counter, type Family, family, gauge, type Histogram, histogram } from './family.ts'
 
 /** Ends of proxied requests, beside the codes of refusals. */
 const endings = ['forwarded', 'answered', 'suspended', 'aborted', 'broken'] as const
-const effects = ['Allow', 'Deny', 'Hitl'] as const
-const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const
-const durations = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** Effects as values of a label. */
+export const effectLabels: Readonly<Record<Effect, string>> = { Allow: 'allow', Deny: 'deny', Hitl: 'hitl' }
+const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const
+/** Held requests wait for people, and streams, WebSockets and tunnels last as long as their ends like: kept apart. */
+const requestKinds = ['plain', 'stream', 'held', 'websocket', 'tunnel'] as const
+export type RequestKind = (typeof requestKinds)[number]
+
+const durations = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+]
 const overheads = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1]
+const decisionTimes = [0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.01, 0.1, 1]
+const waits = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
+const storeTimes = [0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15]
+const reviewTimes = [1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400]
+const collections = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1]
 
 /** Limits that callers can reach. */
 const boundNames = [
@@ -79,41 +67,20 @@ const boundNames = [
 
 export type BoundName = (typeof boundNames)[number]
 
-let next = 0
-const alone = ''
-
-function family(name: string, help: string, label: string, values: readonly string[]): Family {
-  const cells = new Map(values.map(value => [value, next++]))
-  return { name: `agent_gateway_${name}`, help, type: 'counter', label: label || undefined, cells, merge: 'sum' }
-}
-
-const counter = (name: string, help: string): Family => family(name, help, alone, [alone])
-const gauge = (name: string, help: string, merge: Family['merge'] = 'sum'): Family => ({
-  ...counter(name, help),
-  type: 'gauge',
-  merge,
-})
-
-function histogram(name: string, help: string, bounds: readonly number[]): Histogram {
-  const first = next
-  next += bounds.length + 2
-  return { name: `agent_gateway_${name}`, help, bounds, first }
-}
-
 export const requests = family(
   'requests_total',
   'Proxied requests that are over, by outcome: how they ended, or the code of the refusal.',
   'outcome',
   [...endings, ...Object.keys(refusalKinds)],
 )
-export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', effects)
+export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', Object.values(effectLabels))
 export const answers = family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses)
 export const failures = family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds)
 export const retries = counter(
   'upstream_retries_total',
   'Requests that were sent once more, because a kept connection broke or a stream was refused.',
 )
-export const bounds = family('bounds_total', 'Limits that were reached, by limit.', 'bound', boundNames)
+export const bounds = family('limits_reached_total', 'Limits that were reached, by limit.', 'limit', boundNames)
 export const quarantines = family('quarantines_total', 'Agents that the gateway quarantined, by cause.', 'cause', [
   'trust',
   'denials',
@@ -122,8 +89,8 @@ export const tokens = family('token_checks_total', 'Tokens of agents, known from
   'hit',
   'miss',
 ])
-export const requestBytes = counter('request_body_bytes_total', 'Body bytes sent to upstreams.')
-export const responseBytes = counter('response_body_bytes_total', 'Body bytes of answers of upstreams.')
+export const requestBytes = counter('upstream_request_body_bytes_total', 'Body bytes sent to upstreams.')
+export const responseBytes = counter('upstream_response_body_bytes_total', 'Body bytes of answers of upstreams.')
 export const llmTokens = family(
   'llm_tokens_total',
   'Tokens of calls of models, as their answers told; each in one type.',
@@ -163,18 +130,80 @@ export const handshakes = family(
   'session',
   ['new', 'resumed'],
 )
-export const loopDelay = gauge('event_loop_delay_p99_seconds', 'Delay of the event loop, the worst thread.', 'max')
-export const loopDelayMax = gauge('event_loop_delay_max_seconds', 'The same, the longest delay.', 'max')
+export const loopDelay = gauge(
+  'nodejs_eventloop_delay_p99_seconds',
+  'Delay of the event loop, the worst thread.',
+  'max',
+)
+export const loopDelayMax = gauge('nodejs_eventloop_delay_max_seconds', 'The same, the longest delay.', 'max')
+export const upstreamWaiting = gauge('upstream_waiting', 'Requests that wait for a connection to their upstream.')
+export const managementRequests = family(
+  'management_requests_total',
+  'Calls of the API, by the class of their status.',
+  'class',
+  statusClasses,
+)
+export const logins = family('logins_total', 'Requests for tokens (POST /tokens).', 'result', [
+  'succeeded',
+  'failed',
+  'limited',
+])
+export const verdicts = family('hitl_verdicts_total', 'Held requests that were decided here.', 'verdict', [
+  'approved',
+  'denied',
+  'withdrawn',
+])
+export const replays = family('hitl_replays_total', 'Approved requests that were sent, or could not be.', 'result', [
+  'answered',
+  'failed',
+  'not_sent',
+])
+export const webhookDeliveries = family(
+  'webhook_deliveries_total',
+  'Attempts to send a message to a webhook.',
+  'result',
+  ['accepted', 'rejected', 'failed'],
+)
+export const storeErrors = family('store_errors_total', 'Operations of the store that failed.', 'kind', [
+  'unavailable',
+  'in_doubt',
+  'fault',
+])
 export const duration = histogram(
   'request_duration_seconds',
   'From the head of a proxied request to the last byte of its answer.',
   durations,
+  ['kind', ...requestKinds],
 )
 export const overhead = histogram(
   'overhead_seconds',
-  'From the head of a proxied request until it was handed to its upstream.',
+  'From the head of a proxied request until it was handed to its upstream, without waits for its body or for people.',
   overheads,
 )
+export const decisionDuration = histogram('decision_duration_seconds', 'Time of the decision itself.', decisionTimes)
+export const firstByte = histogram(
+  'upstream_first_byte_seconds',
+  'From the hand-over of a request to its upstream until the head of the answer.',
+  durations,
+)
+export const connectTime = histogram('upstream_connect_seconds', 'Time to open a connection, with its TLS.', waits)
+export const reviewTime = histogram(
+  'hitl_wait_seconds',
+  'Time that a request was held before its verdict.',
+  reviewTimes,
+)
+export const storeTime = histogram('store_duration_seconds', 'Time of operations of the store.', storeTimes, [
+  'operation',
+  'read',
+  'write',
+])
+export const gcTime = histogram('nodejs_gc_duration_seconds', 'Pauses for garbage collection.', collections, [
+  'kind',
+  'minor',
+  'major',
+  'incremental',
+  'weakcb',
+])
 
 /** In the order in which they are shown. */
 export const families: readonly Family[] = [
@@ -194,15 +223,31 @@ export const families: readonly Family[] = [
   llmUnpriced,
   clientConnections,
   upstreamConnections,
+  upstreamWaiting,
   webSockets,
   openTunnels,
   refusedTunnels,
   mintedLeafs,
   handshakes,
+  managementRequests,
+  logins,
+  verdicts,
+  replays,
+  webhookDeliveries,
+  storeErrors,
   loopDelay,
   loopDelayMax,
 ]
-export const histograms: readonly Histogram[] = [duration, overhead]
+export const histograms: readonly Histogram[] = [
+  duration,
+  overhead,
+  decisionDuration,
+  firstByte,
+  connectTime,
+  reviewTime,
+  storeTime,
+  gcTime,
+]
 
 /** Numbers of one thread. */
-export const blockLength = next
+export const blockLength = cellCount()

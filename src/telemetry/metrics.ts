@@ -1,4 +1,5 @@
-import { blockLength, type Family, type Histogram } from './layout.ts'
+import type { Family, Histogram } from './family.ts'
+import { blockLength } from './layout.ts'
 
 /** Memory for the counters of a number of threads. */
 export function createMetricsMemory(threads: number): SharedArrayBuffer {
@@ -15,6 +16,11 @@ export function createMetricsMemory(threads: number): SharedArrayBuffer {
 export function createMetrics(memory: SharedArrayBuffer = createMetricsMemory(1), thread = 0): Metrics {
   return new Metrics(blockOf(memory, thread))
 }
+
+const statusClasses: readonly string[] = ['', '1xx', '2xx', '3xx', '4xx', '5xx']
+
+/** Class of a status as value of a label. A status that has no class is read as a fault of the server (RFC 9110 section 15). */
+export const classOf = (status: number): string => statusClasses[Math.min(Math.floor(status / 100), 5)] ?? ''
 
 export class Metrics {
   readonly #cells: Float64Array
@@ -51,7 +57,10 @@ export class Metrics {
     for (const cell of cells.values()) this.#cells[cell] = 0
   }
 
-  observe({ bounds, first }: Histogram, seconds: number): void {
+  /** @param value of the label, if there is one */
+  observe({ bounds, cells }: Histogram, seconds: number, value = ''): void {
+    const first = cells.get(value)
+    if (first === undefined) return
     let bucket = 0
     while (bucket < bounds.length && seconds > bounds[bucket]!) bucket++
     this.#cells[first + bucket]! += 1
@@ -67,8 +76,14 @@ function blockOf(memory: SharedArrayBuffer, thread: number): Float64Array {
 export interface Totals {
   /** One number for each value of the label. */
   of(family: Family): readonly (readonly [value: string, total: number])[]
-  /** Counts of the buckets, not added up, and the sum of all values. */
-  ofHistogram(histogram: Histogram): { readonly counts: readonly number[]; readonly sum: number }
+  /** One for each value of the label. */
+  ofHistogram(histogram: Histogram): readonly (readonly [value: string, total: HistogramTotal])[]
+}
+
+/** Counts of the buckets, not added up, and the sum of all observations. */
+export interface HistogramTotal {
+  readonly counts: readonly number[]
+  readonly sum: number
 }
 
 export function readTotals(memory: SharedArrayBuffer): Totals {
@@ -78,9 +93,13 @@ export function readTotals(memory: SharedArrayBuffer): Totals {
   const max = (cell: number) => Math.max(...blocks.map(block => block[cell]!))
   return {
     of: ({ cells, merge }) => [...cells].map(([value, cell]) => [value, merge === 'sum' ? sum(cell) : max(cell)]),
-    ofHistogram: ({ bounds, first }) => ({
-      counts: Array.from({ length: bounds.length + 1 }, (_, bucket) => sum(first + bucket)),
-      sum: sum(first + bounds.length + 1),
-    }),
+    ofHistogram: ({ bounds, cells }) =>
+      [...cells].map(([value, first]) => [
+        value,
+        {
+          counts: Array.from({ length: bounds.length + 1 }, (_, bucket) => sum(first + bucket)),
+          sum: sum(first + bounds.length + 1),
+        },
+      ]),
   }
 }

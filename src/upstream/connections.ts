@@ -10,7 +10,7 @@ import {
   type OnSocket,
 } from './connection.ts'
 import { usesConnectionAuth } from './connection-auth.ts'
-import { createDial, type Dial } from './dial.ts'
+import { createDial, type Dial, withTimes } from './dial.ts'
 import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { KeepAlives } from './keep-alives.ts'
 import { createCarrier, isHttp2 } from './negotiated.ts'
@@ -51,13 +51,18 @@ export class Connections implements ConnectionOwner {
     const { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs } = settings
     this.#http = { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs, ...http }
     this.#clock = clock
-    this.#dial = createDial(settings)
+    this.#dial = withTimes(createDial(settings), settings, clock)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
   }
 
   /** Open connections to all upstreams. */
   get size(): number {
     return this.#open
+  }
+
+  /** Requests that wait for a connection. */
+  get waiting(): number {
+    return [...this.#pools.values()].reduce((sum, { waiting }) => sum + waiting.length, 0)
   }
 
   /**
@@ -238,7 +243,7 @@ export class Connections implements ConnectionOwner {
 
   #openConnection(pool: ConnectionPool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) return undefined
-    if (this.#open >= this.#settings.total) this.#closeOneIdle()
+    if (this.#open >= this.#settings.total) [...this.#pools.values()].some(retireIdle)
     // The place of the closed one may have gone to another that waits.
     if (this.#open >= this.#settings.total) {
       this.#starved.add(pool)
@@ -251,10 +256,6 @@ export class Connections implements ConnectionOwner {
     connection.opening = pool.http2
     if (pool.http2) pool.opening += 1
     return connection
-  }
-
-  #closeOneIdle(): void {
-    for (const pool of this.#pools.values()) if (retireIdle(pool)) return
   }
 
   /** @param only the request, if the connection is for one request alone */

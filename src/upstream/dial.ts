@@ -2,6 +2,7 @@ import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, createSecureContext, getCACertificates } from 'node:tls'
 import { literalAddress, unmapped } from '../base/address.ts'
 import type { Origin } from '../base/origin.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import { UpstreamError } from './handler.ts'
 
@@ -26,6 +27,22 @@ export type Dialled = (error: Error | null, socket?: Socket, address?: string) =
 
 /** Connects to one of the checked addresses, in order. One time limit holds for all of them together. */
 export type Dial = (addresses: readonly string[], attempt: DialRequest, done: Dialled) => void
+
+/** The same, with the time that each connection took. */
+export function withTimes(
+  dial: Dial,
+  { onConnected }: { readonly onConnected?: ((ms: number) => void) | undefined },
+  { steady }: Pick<Clock, 'steady'>,
+): Dial {
+  if (onConnected === undefined) return dial
+  return (addresses, attempt, done) => {
+    const since = steady()
+    dial(addresses, attempt, (error, socket, address) => {
+      if (error === null) onConnected(steady() - since)
+      done(error, socket, address)
+    })
+  }
+}
 
 /** TLS sessions that are kept to be resumed, one for each origin. */
 const maxSessions = 256

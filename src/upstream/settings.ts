@@ -34,6 +34,8 @@ export interface ConnectionSettings extends DialSettings, SilenceLimits {
   readonly http2Hosts: readonly HostPattern[]
   /** Speaks HTTP/1.1 instead of the built-in client. */
   readonly openHttp1?: OpenHttp1 | undefined
+  /** Called for each new connection with the time that it took, milliseconds. */
+  readonly onConnected?: ((ms: number) => void) | undefined
 }
 
 /** Makes a connection that connects at its first request. */
@@ -45,7 +47,11 @@ export type OpenHttp1 = (
 ) => Carrier
 
 /** @param fields of the answer, flat */
-export function idleLimitOf(fields: readonly string[], limits: SilenceLimits): number {
+export const idleLimitOf = (fields: readonly string[], limits: SilenceLimits): number =>
+  isEventStream(fields) ? limits.eventStreamIdleMs : limits.idleTimeoutMs
+
+/** @param fields of the answer, flat */
+export function isEventStream(fields: readonly string[]): boolean {
   const [type = ''] = fieldValues(fields, 'content-type')
-  return /^[ \t]*text\/event-stream[ \t]*(?:;|$)/i.test(type) ? limits.eventStreamIdleMs : limits.idleTimeoutMs
+  return /^[ \t]*text\/event-stream[ \t]*(?:;|$)/i.test(type)
 }

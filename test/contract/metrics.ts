@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { bounds, families } from '../../src/telemetry/layout.ts'
+import { bounds, families, histograms } from '../../src/telemetry/layout.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { scrape } from '../fixtures/scrape.ts'
 
@@ -16,9 +16,12 @@ function quoted(text: string, heading: string, column = 0): string[] {
 
 t.test('docs/metrics.md lists every metric with its label', async t => {
   const { manage } = await startGateway(t)
-  const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys()]
+  const withTls = 'agent_gateway_certificate_expiry_timestamp_seconds'
+  const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys(), withTls]
   const named = quoted(page, 'Metric').map(name => name.replace(/^…/, 'agent_gateway_'))
-  const labels = new Map(families.map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]))
+  const labels = new Map(
+    [...families, ...histograms].map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]),
+  )
   // `process_…` stands for all names that begin so; Prometheus defines them.
   const prefixes = named.filter(name => name.endsWith('…')).map(name => name.slice(0, -1))
   const own = shown.filter(name => !prefixes.some(prefix => name.startsWith(prefix)))

@@ -89,7 +89,7 @@ t.test('more tunnels than ForwardProxy:MaxTunnelsPerAgent are 429, until one clo
       opened => opened !== undefined,
     )
     await eventually(
-      () => small.log.some(({ bound, agentId }) => bound === 'tunnels' && agentId === bot.id),
+      () => small.log.some(({ limit, agentId }) => limit === 'tunnels' && agentId === bot.id),
       isLogged => isLogged,
     )
   }

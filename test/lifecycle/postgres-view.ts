@@ -70,7 +70,7 @@ t.test('each gateway shows all: who serves, who is behind, and what differs', as
   t.equal(values.get('agent_gateway_fleet_members'), 2)
   t.equal(values.get('agent_gateway_fleet_differences'), 2)
   t.equal(values.get('agent_gateway_fleet_fenced'), 0)
-  t.equal(values.get('agent_gateway_fleet_lag'), 0)
+  t.equal(values.get('agent_gateway_fleet_lag_changes'), 0)
 
   await leaveMember(settings.admin, 'dead')
   const dead = async () => (await fleetOf(b)).find(({ name }) => name === 'dead')?.state

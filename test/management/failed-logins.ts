@@ -20,8 +20,8 @@ for (const threads of new Set([gatewayThreads, 2])) {
       ],
     )
     t.match(
-      gateway.log.filter(({ bound }) => bound !== undefined),
-      [{ bound: 'logins', agentId: id }],
+      gateway.log.filter(({ limit }) => limit !== undefined),
+      [{ limit: 'logins', agentId: id }],
     )
     t.notMatch(JSON.stringify(gateway.log), /guess|odd/)
   })

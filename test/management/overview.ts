@@ -12,7 +12,7 @@ t.test('the numbers of the last hour and day, and what is so now', async t => {
   clock.advance(5_000)
   await overview.sample()
   metrics.count(requests, 'policy_denied')
-  metrics.count(decisions, 'Deny')
+  metrics.count(decisions, 'deny')
   recent.incidents.note({
     ...{ at: clock.now(), agentId: bot.agent.id, requestId: 'r', method: 'DELETE', origin: 'https://a\u202e.example' },
     ...{ path: '/', outcome: 'policy_denied', denied: true, policy: 'p', rule: null, hitlId: null },

@@ -25,7 +25,7 @@ t.test('a caller has a pace: then 429 with Retry-After, for it alone, and a line
   t.equal((await gateway.manage('GET', '/agents', undefined, quiet.token)).status, 403, 'others go on')
   const lines = gateway.log.filter(line => line.message === 'a limit was reached')
   t.ok(lines.length > 0 && lines.length <= fleetSize, `${lines.length} lines`)
-  for (const line of lines) t.match(line, { bound: 'management_rate', agentId: noisy.id })
+  for (const line of lines) t.match(line, { limit: 'management_rate', agentId: noisy.id })
 })
 
 t.test('300 forbidden calls are two entries of the audit trail, and none is lost at the stop', async t => {

@@ -38,10 +38,10 @@ for (const threads of [1, 2]) {
 
     const told = () => gateway.log.filter(({ message }) => message === 'a limit was reached')
     const lines = await eventually(told, ({ length }) => length > 0)
-    t.match(lines[0], { level: 'warn', bound: 'agent_requests', agentId: greedy.id })
+    t.match(lines[0], { level: 'warn', limit: 'agent_requests', agentId: greedy.id })
     t.ok(lines.length <= threads, 'one line a minute')
     const page = scrape((await gateway.manage('GET', '/metrics')).text)
-    t.ok((page.values.get('agent_gateway_bounds_total{bound="agent_requests"}') ?? 0) >= 1)
+    t.ok((page.values.get('agent_gateway_limits_reached_total{limit="agent_requests"}') ?? 0) >= 1)
   })
 }
 

@@ -83,7 +83,7 @@ t.test('one agent cannot have more of them held than bodies', async t => {
   const answers = await Promise.all([list(), list(), list()])
   const texts = answers.map(answer => answer.text().catch(() => 'broken off'))
   t.equal(await Promise.race(texts), 'broken off')
-  const told = () => gateway.log.find(({ bound }) => bound === 'agent_held_bytes')
+  const told = () => gateway.log.find(({ limit }) => limit === 'agent_held_bytes')
   t.match(await eventually(told, line => line !== undefined), { agentId: bot.id })
   for (const socket of sockets) socket.destroy()
   await Promise.all(texts)

@@ -73,7 +73,7 @@ for (const threads of [1, 2]) {
       200,
     )
     t.ok(origin.seen.length > before)
-    const told = () => gateway.log.find(({ bound }) => bound === 'agent_held_bytes')
+    const told = () => gateway.log.find(({ limit }) => limit === 'agent_held_bytes')
     t.match(await eventually(told, line => line !== undefined), { agentId: greedy.id })
   })
 }
@@ -108,5 +108,5 @@ t.test('bodies whose clients leave, that are refused, denied or held for review 
     ),
     0,
   )
-  t.notOk(gateway.log.some(({ bound }) => bound !== undefined))
+  t.notOk(gateway.log.some(({ limit }) => limit !== undefined))
 })

@@ -74,7 +74,7 @@ t.test('when the queue is full the next request is 429, and nothing of it is kep
     const answer = await proxy(token, `${origin.url}/things`, { method: 'POST', body: 'x' })
     t.match(await answer.json(), { status: 429, code: 'hitl_queue_full' })
     t.match(answer.headers.get('retry-after'), /^\d+$/)
-    return review.log.findLast(({ message }) => message === 'a limit was reached')?.bound
+    return review.log.findLast(({ message }) => message === 'a limit was reached')?.limit
   }
   const ids = [await hold('/1', { bot: first }), await hold('/2', { bot: first })]
   t.equal(await refused(first.token), 'agent_hitl_queue')
@@ -100,7 +100,7 @@ t.test('what an agent holds and takes back fills its share of the storage, and n
     const answer = await proxy(token, `${origin.url}/things`, { method: 'POST', body })
     t.match(await answer.json(), { status: 429, code: 'hitl_storage_full' })
     t.match(answer.headers.get('retry-after'), /^\d+$/)
-    return review.log.findLast(({ message }) => message === 'a limit was reached')?.bound
+    return review.log.findLast(({ message }) => message === 'a limit was reached')?.limit
   }
   const id = await hold('/1', { bot: first, body })
   await hold('/2', { bot: first, body })

@@ -40,7 +40,7 @@ for (const threads of [1, 2]) {
         inFlight => inFlight === 0,
       )
     }
-    const told = () => gateway.log.filter(({ bound }) => bound === 'body_pace')
+    const told = () => gateway.log.filter(({ limit }) => limit === 'body_pace')
     t.equal((await eventually(told, ({ length }) => length === 2)).length, 2)
   })
 }

@@ -77,7 +77,7 @@ for (const threads of [1, 2]) {
         socket.resume()
         t.match(await end, { code: 'ECONNRESET' })
       }
-      const told = () => gateway.log.filter(({ bound }) => bound === 'answer_stalled')
+      const told = () => gateway.log.filter(({ limit }) => limit === 'answer_stalled')
       const [line] = await eventually(told, lines => lines.length > 0)
       t.match(line, { level: 'warn', agentId: id })
     },

@@ -298,7 +298,7 @@ t.test('limits on bytes, silence and life, and the expiry of the token, end a tu
     raw.write('x'.repeat(100))
     await raw.closed()
     const found = await eventually(
-      () => limited.log.find(line => line['bound'] === bound),
+      () => limited.log.find(line => line['limit'] === bound),
       line => line !== undefined,
     )
     t.match(found, { agentId: id, message: 'a limit was reached' })

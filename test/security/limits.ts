@@ -98,7 +98,7 @@ t.test('one address has so many connections and no more', async t => {
   const accepted = clients.filter(client => client !== undefined)
   // The admin of the test has one of its own.
   t.ok(accepted.length >= 6 && accepted.length <= 8, `${accepted.length} connections`)
-  const told = () => capped.log.find(({ bound }) => bound === 'address_connections')
+  const told = () => capped.log.find(({ limit }) => limit === 'address_connections')
   t.match(await eventually(told, line => line !== undefined), { message: 'a limit was reached', clientIp: '127.0.0.1' })
   accepted[0]?.socket.end('GET /health HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')
   await accepted[0]?.closed()
@@ -114,6 +114,6 @@ t.test('all clients together have so many connections, and the log names the lim
     client.write('GET /health HTTP/1.1\r\nHost: g\r\n\r\n')
     await client.until(/200 OK/).catch(() => {})
   }
-  const told = () => full.log.find(({ bound }) => bound === 'connections')
+  const told = () => full.log.find(({ limit }) => limit === 'connections')
   t.match(await eventually(told, line => line !== undefined), { message: 'a limit was reached', clientIp: '127.0.0.1' })
 })

@@ -60,7 +60,7 @@ function hang(scene: Scene, count: number, target: (turn: number) => string): vo
 /** One request too many was refused. Those in flight do not have a place each before their tokens are verified. */
 const full = ({ gateway, hostile }: Scene) =>
   eventually(
-    () => gateway.log.some(({ bound, agentId }) => bound === 'agent_requests' && agentId === hostile.id),
+    () => gateway.log.some(({ limit, agentId }) => limit === 'agent_requests' && agentId === hostile.id),
     isFull => isFull,
   )
 

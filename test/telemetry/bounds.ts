@@ -8,8 +8,8 @@ function open() {
   const clock = createClock()
   const lines: string[] = []
   const memory = createMetricsMemory(1)
-  const warn = ({ bound, agentId }: { bound?: string | undefined; agentId?: string | undefined }) =>
-    void lines.push(`${bound} ${agentId}`)
+  const warn = ({ limit, agentId }: { limit?: string | undefined; agentId?: string | undefined }) =>
+    void lines.push(`${limit} ${agentId}`)
   const bounds = createBounds({ clock, log: { warn }, metrics: createMetrics(memory) })
   return { clock, lines, bounds, total: () => new Map(readTotals(memory).of(family)).get('agent_rate') }
 }

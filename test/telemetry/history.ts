@@ -32,7 +32,7 @@ t.test('each step has what all threads counted in it', async t => {
   ]) {
     second.count(requests, outcome)
   }
-  second.count(decisions, 'Deny')
+  second.count(decisions, 'deny')
   sample(9_999)
   t.strictSame(history.plots('hour').requests.forwarded, [], 'the first step is not over')
   sample(10_000)
@@ -66,8 +66,8 @@ t.test('gauges are the highest of their step', async t => {
 t.test('percentiles are those of the requests of the step, and null where there were none', async t => {
   const { history, metrics, sample } = start()
   sample(0)
-  for (let count = 0; count < 99; count++) metrics[0].observe(duration, 0.007)
-  metrics[1].observe(duration, 0.7)
+  for (let count = 0; count < 99; count++) metrics[0].observe(duration, 0.007, 'plain')
+  metrics[1].observe(duration, 0.7, 'plain')
   metrics[1].observe(overhead, 0.000_01)
   sample(10_000)
   sample(20_000)

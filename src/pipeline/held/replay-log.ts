@@ -3,17 +3,21 @@ import { parseTarget } from '../../base/target.ts'
 import type { HeldRequest, ReplayResult, SendContext, SendRequest } from '../../hitl/model.ts'
 import type { Log } from '../../log/log.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { replays } from '../../telemetry/layout.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 
 interface ReplayLogParts {
   readonly log: Pick<Log, 'info'>
   readonly clock: Clock
+  readonly metrics: Metrics
 }
 
-/** Writes one line for each approved request that was sent, or could not be, under the request id of the approval. */
-export function withLog(send: SendRequest, { log, clock }: ReplayLogParts): SendRequest {
+/** Counts each approved request that was sent, or could not be, and writes one line for it, under the request id of the approval. */
+export function withLog(send: SendRequest, { log, clock, metrics }: ReplayLogParts): SendRequest {
   return async (request, context) => {
     const start = clock.steady()
     const result = await send(request, context)
+    metrics.count(replays, result.kind === 'notSent' ? 'not_sent' : result.kind)
     const ms = Math.round((clock.steady() - start) * 100) / 100
     log.info(
       { ...fieldsOf(request, context, result), ms },

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import { retries } from '../../telemetry/layout.ts'
+import { firstByte, retries } from '../../telemetry/layout.ts'
 import {
   failureKind,
   isPublicDestination,
@@ -16,6 +16,7 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import { noteStreamed } from '../../upstream/read-buffers.ts'
+import { isEventStream } from '../../upstream/settings.ts'
 import type { ExchangeSender, Sendable } from '../exchange.ts'
 import { freeKey } from '../held/grants.ts'
 import type { Again, Parts } from '../parts.ts'
@@ -101,8 +102,12 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
 
   onResponseStart(head: ResponseHead): void {
     if (this.isFenced()) return
-    this.exchange.upstreamStatus = head.status
-    closeCircuit(this.exchange, outcomeOfStatus(head.status), this.parts)
+    const { exchange, parts } = this
+    exchange.upstreamStatus = head.status
+    if (head.contentLength === undefined) exchange.isEventStream = isEventStream(head.fields)
+    const { sentAt } = exchange
+    if (sentAt !== undefined) parts.metrics.observe(firstByte, (parts.clock.steady() - sentAt) / 1e3)
+    closeCircuit(exchange, outcomeOfStatus(head.status), parts)
     this.passHead(head)
   }
 

@@ -20,12 +20,14 @@ export interface HeldBody {
  */
 export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   const { req } = exchange
+  const since = parts.clock.steady()
   if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
   return new Promise(resolve => {
     const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
     const resume = () => void req.resume()
     const done = (outcome: boolean | Refusal) => {
       readTurns.forget(resume)
+      exchange.bodyMs += parts.clock.steady() - since
       req.off('data', take).off('end', end).off('close', leave)
       resolve(isRefusal(outcome) ? outcome : keep(exchange, held.bytes, outcome))
     }
