@@ -38,7 +38,7 @@ export interface PolicySuites {
 }
 
 /** A test file is a list of what `POST /policies/{name}/explain` takes, each with a name and an expectation. */
-function fileSchema() {
+export function suiteSchema() {
   const { ExplainRequest } = openApi.components.schemas
   const text = { type: 'string' }
   const expect = {
@@ -99,7 +99,7 @@ function readSuite(file: string, text: string): SuiteFile {
     return { lines }
   }
   const where = placesIn(file, yaml)
-  checkFile ??= createChecks({ policyTests: fileSchema() })('/policyTests')
+  checkFile ??= createChecks({ policyTests: suiteSchema() })('/policyTests')
   const errors = checkFile(yaml.value)
   if (errors.length > 0) {
     return { lines: errors.map(({ field, message }) => `${where(field)}: ${field}: ${message} (E_TEST)`) }

@@ -4,6 +4,7 @@ import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
+import { schemaFile, schemaText } from '../fixtures/schemas.ts'
 import { settingsYaml, tableFile, withTable, yamlFile } from '../fixtures/settings.ts'
 
 const rewrite = 'Rewrite it with: node test/fixtures/settings.ts'
@@ -15,6 +16,10 @@ t.test('gateway.yaml lists every setting of the schema with its default', async 
 t.test('the table of docs/settings.md is that of the schema', async t => {
   const page = readFileSync(tableFile, 'utf8')
   t.equal(page, withTable(page), rewrite)
+})
+
+t.test('gateway.schema.json is that of the schema', async t => {
+  t.equal(readFileSync(schemaFile('gateway.schema.json'), 'utf8'), schemaText('gateway.schema.json'), rewrite)
 })
 
 t.test('gateway.yaml is valid as shipped, and with every default uncommented', async t => {

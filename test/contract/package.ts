@@ -49,8 +49,11 @@ t.test('the package holds what runs and what is read, and nothing else', async t
     'dist/swagger-ui/swagger-ui-bundle.js',
     'dist/swagger-ui/swagger-ui.css',
     ...readdirSync(join(root, 'docs')).map(name => `docs/${name}`),
+    'gateway.schema.json',
     'gateway.yaml',
     'openapi.json',
+    'policy-test.schema.json',
+    'policy.schema.json',
     'prices.json',
     'package.json',
   ]

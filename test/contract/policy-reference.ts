@@ -7,24 +7,13 @@ import { limits } from '../../src/policy/language/model.ts'
 import { findOperator, operatorTable } from '../../src/policy/language/operators/operators.ts'
 import { policyKeys, ruleKeys } from '../../src/policy/language/parse.ts'
 import { conditionKeys } from '../../src/policy/language/parse-condition.ts'
+import { quoted, referencePage, tableRows, firstWords as wordsOf } from '../fixtures/reference.ts'
+import { schemaFile, schemaText } from '../fixtures/schemas.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const page = readFileSync(`${root}docs/policies.md`, 'utf8')
+const page = referencePage
 
-/** The words in backticks of one cell. */
-const quoted = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, word = '']) => word)
-
-/** The cells of each row of the table whose first heading is `heading`. */
-function tableRows(heading: string): string[][] {
-  const [, rows = ''] = page.split(`| ${heading} |`)[1]?.match(/^.*\n\|---.*\n((?:\|.*\n)+)/) ?? []
-  return rows
-    .trim()
-    .split('\n')
-    .map(row => row.slice(1, -1).split('|'))
-    .map(cells => cells.map(cell => cell.trim()))
-}
-
-const firstWords = (heading: string) => tableRows(heading).flatMap(([first = '']) => quoted(first))
+const firstWords = (heading: string) => wordsOf(tableRows(heading))
 
 t.test('docs/policies.md lists every field with its type and phase', async t => {
   const listed = tableRows('Field').map(([name = '', type, phase]) => [name.replace(/`|\.NAME/g, ''), type, phase])
@@ -84,4 +73,9 @@ t.test('docs/policies.md lists every code of an error and of a warning', async t
 
 t.test('docs/policies.md names every limit', async t => {
   for (const [name, value] of Object.entries(limits)) t.ok(page.includes(value.toLocaleString('en')), name)
+})
+
+t.test('policy.schema.json is that of the tables', async t => {
+  const text = readFileSync(schemaFile('policy.schema.json'), 'utf8')
+  t.equal(text, schemaText('policy.schema.json'), 'Rewrite it with: node test/fixtures/schemas.ts')
 })
