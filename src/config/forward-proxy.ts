@@ -39,7 +39,7 @@ export const forwardProxy = {
   }),
   WaitSeconds: integer(
     300,
-    'How long a held call waits for its outcome unless its rule or Prefer: wait says otherwise; then it gets 503, and the same request joins the review.',
+    'Longest wait of a held call for its outcome, unless Prefer: wait says otherwise; its rule may say less. Then it gets 503, and the same request joins the review.',
     { max: 86_400 },
   ),
 }

@@ -87,9 +87,14 @@ t.test('undecided after ForwardProxy:WaitSeconds, it gets 503 with Retry-After, 
   await (await short.approve(item!.id)).text()
   t.match(await short.exchange(t, bytes), /^HTTP\/1\.1 201 .*made$/s)
   t.equal(origin.seen.length, 1)
+  const rule = { name: 'hold', effect: 'Hitl', waitSeconds: 60, conditions: [] }
+  const policyName = await short.policy({ name: 'long-wait', rules: [rule] })
+  const { token: other } = await short.agent({ policyName })
+  const longer = await short.exchange(t, absolute(origin, { path: '/longer', authorization: `Bearer ${other}` }))
+  t.match(longer, /^HTTP\/1\.1 503 .*"code":"review_pending"/s, 'a rule does not prolong the wait')
 })
 
-t.test('a rule that says how long to wait is followed', async t => {
+t.test('a rule that says to wait less is followed', async t => {
   const rule = { name: 'hold', effect: 'Hitl', waitSeconds: 0, conditions: [] }
   const policyName = await review.policy({ name: 'no-wait', rules: [rule] })
   const { token } = await review.agent({ policyName })

@@ -43,8 +43,8 @@ export interface HeldCall {
 }
 
 /**
- * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds, or ForwardProxy:WaitSeconds.
- * SDKs of MCP and of model providers, and clients of the forward proxy, which know nothing of the gateway, take 202 for the
+ * How the call waits: as the client says, else as its rule, else as HumanInTheLoop:WaitSeconds. Without a word of the client,
+ * a call of the forward proxy waits ForwardProxy:WaitSeconds at most. SDKs of MCP and of model providers, and clients of the forward proxy, which know nothing of the gateway, take 202 for the
  * answer: they wait unless their rule or their request says otherwise, and get 503.
  */
 export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
@@ -53,8 +53,9 @@ export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms 
   const isUnaware = exchange.addressing.road !== undefined && rpc === undefined
   const terms = decision.decision === 'Allow' ? undefined : decision
   const isModelCall = rpc === undefined && terms?.waitSeconds !== 0 && callsModel(exchange)
-  const set = terms?.waitSeconds ?? (isUnaware ? config.ForwardProxy.WaitSeconds : WaitSeconds)
-  const usual = set === 0 && isModelCall ? Math.min(modelWaitSeconds, TimeoutSeconds) : set
+  const longest = isUnaware ? config.ForwardProxy.WaitSeconds : TimeoutSeconds
+  const set = terms?.waitSeconds ?? (isUnaware ? longest : WaitSeconds)
+  const usual = Math.min(set === 0 && isModelCall ? modelWaitSeconds : set, longest)
   const stated = statedWait(req.rawHeaders, Math.max(longestWait, usual))
   const wanted = stated ?? (rpc !== undefined && usual === 0 ? TimeoutSeconds : usual)
   // The agent cannot be given the outcome after its token has expired.
