@@ -70,6 +70,20 @@ t.test('T42 a token beside the credential is 400, and never sent', async t => {
   t.strictSame(origin.seen, [])
 })
 
+t.test('T42 a token field with a name of upstreams is theirs, unless it has a token', async t => {
+  const config = { Security: { AgentAuth: { CustomHeaderName: 'X-Api-Key' } } }
+  const named = await startForward(t, { config })
+  const { token } = await named.agent()
+  const other = await named.agent()
+  const request = (fields: string) => absolute(origin, { authorization: `Bearer ${token}`, fields })
+  t.match(await named.exchange(t, request('X-Api-Key: theirs\r\n')), /^HTTP\/1\.1 200 /)
+  t.match(origin.seen[0]?.rawHeaders.join(), /X-Api-Key,theirs/)
+  for (const misplaced of [token, `Bearer ${other.token}`]) {
+    t.match(await named.exchange(t, request(`X-Api-Key: ${misplaced}\r\n`)), /^HTTP\/1\.1 400 .*"token_misplaced"/s)
+  }
+  t.equal(origin.seen.length, 1)
+})
+
 t.test('an agent that was revoked gets the reason, also on a connection that it has', async t => {
   const { id, token } = await gateway.agent()
   const client = await gateway.open(t)

@@ -38,11 +38,14 @@ export function refuseMisplaced(exchange: Exchange, parts: Parts): StepResult {
 const misplaced = refuse('token_misplaced')
 const none: readonly string[] = []
 
-/** Clients of the forward proxy do not need the field of `/proxy/`. Its value must never be sent on. */
+/**
+ * Clients of the forward proxy do not need the field of `/proxy/`, whose value must never be sent on. But with a name that is
+ * not ours, such as X-Api-Key, it belongs to the upstream there, unless it has a token.
+ */
 function hasOwnField({ fields }: Exchange, { config }: Parts): boolean {
   const { UseCustomHeader, CustomHeaderName } = config.Security.AgentAuth
-  const custom = fieldName(CustomHeaderName).folded
-  return UseCustomHeader && fields.names.some(({ folded }) => folded === custom)
+  const { lower, folded: own } = fieldName(CustomHeaderName)
+  return UseCustomHeader && lower.startsWith('gateway-') && fields.names.some(({ folded }) => folded === own)
 }
 
 /** Tokens in a text that the gateway may have issued. */
