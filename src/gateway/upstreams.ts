@@ -75,7 +75,10 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
   const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
   const ownRequests = createOwnRequests({ route, connections, trusted })
-  const dialTcp = createTcpDial({ connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000 })
+  const dialTcp = createTcpDial({
+    connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
+    takePlace: () => connections.takePlace(),
+  })
   return { egress, route, connections, dialTcp, credentials, prices, ownRequests }
 }
 

@@ -15,7 +15,7 @@ import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
 import { KeepAlives } from './keep-alives.ts'
 import { createCarrier, isHttp2 } from './negotiated.ts'
 import { Outbox } from './outbox.ts'
-import { createPool, hasItsShare, nextWaiter, retireIdle, takeFree } from './pool.ts'
+import { createPool, hasItsShare, mayWait, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
 import type { CarrierSettings, ConnectionSettings } from './settings.ts'
 import { refuseAll, UpstreamBusyError, type Waiter } from './waiting-queue.ts'
@@ -73,7 +73,7 @@ export class Connections implements ConnectionOwner {
     const pool = this.#poolFor(origin, request)
     const connection = hasItsShare(pool, request.agentId) ? undefined : this.#take(pool, resolution, request)
     if (connection !== undefined) this.#outbox.post({ connection, resolution, request, handler })
-    else if (this.#mayWait(pool, request)) {
+    else if (mayWait(pool, request, this.#settings.maxWaiting)) {
       pool.waiting.push({ resolution, request, handler, since: this.#clock.steady() })
     } else handler.onResponseError(new UpstreamBusyError())
   }
@@ -89,22 +89,25 @@ export class Connections implements ConnectionOwner {
     return this.#openConnection(pool, resolution) ?? (pool.multiplexes ? takeFree(pool, resolution) : undefined)
   }
 
-  /** One agent has half of the line at most. */
-  #mayWait({ waiting }: ConnectionPool, request: UpstreamRequest): boolean {
-    const { maxWaiting } = this.#settings
-    return waiting.length < maxWaiting && waiting.of(request) < Math.ceil(maxWaiting / 2)
+  /** A place for a connection that is opened elsewhere. Returns what gives it back; undefined when there is none. */
+  takePlace(): (() => void) | undefined {
+    if (!this.#hasPlace()) return undefined
+    this.#open += 1
+    return () => {
+      this.#open -= 1
+      this.#wakeStarved()
+    }
   }
 
   /** Sends over a connection of its own that nothing else has used or will use: for replays and WebSockets. */
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
-    if (request.upgrades === true && this.#open >= this.#settings.total) {
-      handler.onResponseError(new UpstreamBusyError())
-      return
+    if (request.upgrades === true && !this.#hasPlace()) handler.onResponseError(new UpstreamBusyError())
+    else {
+      const pool = createPool(origin, false, 1)
+      pool.open = 1
+      this.#open += 1
+      this.#create(pool, resolution, request).dispatch(request, handler)
     }
-    const pool = createPool(origin, false, 1)
-    pool.open = 1
-    this.#open += 1
-    this.#create(pool, resolution, request).dispatch(request, handler)
   }
 
   /** Takes a request that still waits out of the queue. False when it is under way or done. */
@@ -186,9 +189,8 @@ export class Connections implements ConnectionOwner {
   #openForOne(pool: ConnectionPool): boolean {
     const waiter = this.#isComing(pool) ? undefined : nextWaiter(pool)
     const fresh = waiter === undefined ? undefined : this.#openConnection(pool, waiter.resolution)
-    if (waiter === undefined || fresh === undefined) return false
-    this.#serve(fresh, waiter)
-    return true
+    if (waiter !== undefined && fresh !== undefined) this.#serve(fresh, waiter)
+    return fresh !== undefined
   }
 
   /** Pools take turns with the connections that all together may have. */
@@ -243,9 +245,7 @@ export class Connections implements ConnectionOwner {
 
   #openConnection(pool: ConnectionPool, resolution: Resolution): Connection | undefined {
     if (pool.open >= this.#settings.perOrigin) return undefined
-    if (this.#open >= this.#settings.total) [...this.#pools.values()].some(retireIdle)
-    // The place of the closed one may have gone to another that waits.
-    if (this.#open >= this.#settings.total) {
+    if (!this.#hasPlace()) {
       this.#starved.add(pool)
       return undefined
     }
@@ -256,6 +256,12 @@ export class Connections implements ConnectionOwner {
     connection.opening = pool.http2
     if (pool.http2) pool.opening += 1
     return connection
+  }
+
+  /** If need be, an idle connection is closed. Its place may go to another that waits. */
+  #hasPlace(): boolean {
+    if (this.#open >= this.#settings.total) [...this.#pools.values()].some(retireIdle)
+    return this.#open < this.#settings.total
   }
 
   /** @param only the request, if the connection is for one request alone */
@@ -277,17 +283,10 @@ export class Connections implements ConnectionOwner {
     }
     // Undici has WebSockets of its own, which are no tunnels.
     const openHttp1 = only?.upgrades === true ? undefined : this.#settings.openHttp1
-    const settings = this.#httpFor(origin)
+    const settings = this.#keepAlives.shorten(this.#http, origin.key, this.#clock.steady())
     const open = (events: CarrierEvents) => createCarrier({ origin, http2, settings, openHttp1, events }, connect)
     const connection = new Connection({ owner: this, pool, resolution, open, alone: only !== undefined })
     return connection
-  }
-
-  /** An upstream that closed idle connections early is not given the time to do it again. */
-  #httpFor({ key }: Origin): CarrierSettings {
-    const max = this.#keepAlives.of(key, this.#clock.steady())
-    if (max >= http.keepAliveMs) return this.#http
-    return { ...this.#http, keepAliveMs: max, maxKeepAliveMs: max }
   }
 
   #sweep(): void {

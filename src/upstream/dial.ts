@@ -5,6 +5,7 @@ import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import { UpstreamError } from './handler.ts'
+import { UpstreamBusyError } from './waiting-queue.ts'
 
 export interface DialSettings {
   readonly connectTimeoutMs: number
@@ -80,9 +81,24 @@ export function createDial({ connectTimeoutMs, ca }: DialSettings): Dial {
   }
 }
 
+export interface TcpDialParts extends Pick<DialSettings, 'connectTimeoutMs'> {
+  /** Takes a place for a connection, and returns what gives it back; undefined when there is none. */
+  readonly takePlace: () => (() => void) | undefined
+}
+
 /** The same in the clear, whatever the scheme of the origin: for bytes that the gateway does not read. */
-export function createTcpDial({ connectTimeoutMs: limitMs }: Pick<DialSettings, 'connectTimeoutMs'>): Dial {
-  return (addresses, { origin }, done) => {
+export function createTcpDial({ connectTimeoutMs: limitMs, takePlace }: TcpDialParts): Dial {
+  return (addresses, { origin }, report) => {
+    const givePlace = takePlace()
+    if (givePlace === undefined) {
+      report(new UpstreamBusyError())
+      return
+    }
+    const done: Dialled = (error, socket, address) => {
+      if (socket === undefined) givePlace()
+      else socket.once('close', givePlace)
+      report(error, socket, address)
+    }
     const open = (address: string) => connectTcp({ host: address, port: origin.port })
     const connect: ConnectTo = (address, report) =>
       connected({ socket: open(address), address, event: 'connect' }, report)

@@ -1,4 +1,5 @@
 import { LRUCache } from '../runtime/lru.ts'
+import type { CarrierSettings } from './settings.ts'
 
 /** Connections are kept for this share of the idle time after which the upstream closed one. */
 const share = 0.75
@@ -29,5 +30,11 @@ export class KeepAlives {
   of(origin: string, now: number): number {
     const learnt = this.#learnt.get(origin)
     return learnt !== undefined && learnt.until > now ? learnt.keepAliveMs : Number.POSITIVE_INFINITY
+  }
+
+  /** The settings for a connection. An upstream that closed idle connections early is not given the time to do it again. */
+  shorten(settings: CarrierSettings, origin: string, now: number): CarrierSettings {
+    const max = this.of(origin, now)
+    return max >= settings.keepAliveMs ? settings : { ...settings, keepAliveMs: max, maxKeepAliveMs: max }
   }
 }

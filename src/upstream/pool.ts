@@ -1,6 +1,7 @@
 /** The connections to one origin: which of them serves which request. */
 import type { Origin } from '../base/origin.ts'
 import type { Connection, ConnectionPool } from './connection.ts'
+import type { UpstreamRequest } from './handler.ts'
 import type { Resolution } from './resolve.ts'
 import { type Waiter, WaitingQueue } from './waiting-queue.ts'
 
@@ -28,6 +29,11 @@ export function hasItsShare({ all, free, maxEach }: ConnectionPool, agentId = ''
   let used = 0
   for (const connection of all) if (connection.takesSlot && connection.agentId === agentId) used += 1
   return used >= maxEach
+}
+
+/** Whether a request may wait. One agent has half of the queue at most. */
+export function mayWait({ waiting }: ConnectionPool, request: UpstreamRequest, max: number): boolean {
+  return waiting.length < max && waiting.of(request) < Math.ceil(max / 2)
 }
 
 /** Takes a free connection to the checked addresses. Free connections to other addresses are retired on the way. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
-import { connectBytes, openTunnel, secureSetup, startForward } from '../fixtures/forward.ts'
+import { absolute, connectBytes, openTunnel, secureSetup, startForward } from '../fixtures/forward.ts'
 import { eventually, merge, type Tree } from '../fixtures/gateway.ts'
 import { secureCaFile, startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
 import { type RawClient, rawClient, startRawServer } from '../fixtures/raw.ts'
@@ -195,6 +195,25 @@ t.test('a tunnel takes a place of MaxInFlight, is counted, and is cut when its a
   await own.manage('POST', `/agents/${id}/revoke`)
   t.equal(await client.closed(), '')
   t.equal(await eventually(tunnels, count => count === 0), 0)
+})
+
+t.test('a tunnel counts in Proxy:MaxConnections while it is open', async t => {
+  const own = await startTunnels(t, { Proxy: { MaxConnections: 1, MaxConnectionsPerOrigin: 1 } })
+  const authorization = await bearer(own.agent())
+  const plain = await startOrigin(t)
+  const asked = absolute(plain, { authorization })
+  t.match(await own.exchange(t, asked), /^HTTP\/1\.1 200 /)
+  const tunnel = await openTunnel(t, own, { to, authorization })
+  const answer = await own.exchange(t, connectBytes({ to, authorization }))
+  t.match(answer, /^HTTP\/1\.1 503 .*"code":"upstream_busy"/s, 'the idle connection has gone, the tunnel has not')
+  const waiting = own.exchange(t, asked)
+  await eventually(
+    () => own.gateway.inFlight(),
+    count => count === 2,
+  )
+  t.equal(plain.seen.length, 1)
+  tunnel.socket.destroy()
+  t.match(await waiting, /^HTTP\/1\.1 200 /, 'what waits gets the place')
 })
 
 t.test('limits of Upgrade* hold for tunnels too', async t => {
