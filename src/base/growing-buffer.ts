@@ -9,6 +9,11 @@ export class GrowingBuffer {
   size = 0
   #buffer: Buffer | undefined
 
+  /** All bytes. They stay as they are when more is added. */
+  get bytes(): Buffer {
+    return this.#buffer?.subarray(0, this.size) ?? Buffer.alloc(0)
+  }
+
   /** @param piece may be used again afterwards */
   add(piece: Uint8Array): void {
     const size = this.size + piece.length
@@ -24,7 +29,7 @@ export class GrowingBuffer {
 
   /** Returns all bytes and removes them. */
   take(): Buffer {
-    const all = this.#buffer?.subarray(0, this.size) ?? Buffer.alloc(0)
+    const all = this.bytes
     this.#buffer = undefined
     this.size = 0
     return all

@@ -56,6 +56,8 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   scheme: 'http' | 'https' = 'https'
   /** Connection of the requests; undefined until the tunnel is open. */
   connection: Socket | undefined = undefined
+  /** Why it was closed before a request came, when the gateway knows. */
+  failure: string | undefined = undefined
 
   constructor({ id, agentId, token, origin }: TunnelTerms) {
     super('intercepted')

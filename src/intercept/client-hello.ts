@@ -1,7 +1,9 @@
 /** The name in the first message of a TLS client (RFC 8446 section 4.1.2, RFC 6066 section 3). */
 
-/** What the bytes so far are. `name` is undefined in a message without one. */
-export type ClientHello = 'incomplete' | 'malformed' | { readonly name: string | undefined }
+import { GrowingBuffer } from '../base/growing-buffer.ts'
+
+/** What a message says. `name` is undefined in one without a name. */
+export type ClientHello = 'malformed' | { readonly name: string | undefined }
 
 const handshakeRecord = 0x16
 const clientHello = 1
@@ -13,34 +15,62 @@ const recordHead = 5
 const messageHead = 4
 const longestRecord = 16_384
 
-/** Reads a ClientHello, which may be divided into records, from the first bytes of a connection. */
-export function readClientHello(bytes: Buffer): ClientHello {
-  const message = messageIn(bytes)
-  if (typeof message === 'string') return message
-  if (message.length < messageHead) return 'incomplete'
+/**
+ * Reads a ClientHello from the first bytes of a connection, in one pass: it may be divided into records, and they into any
+ * pieces.
+ */
+export class ClientHelloReader {
+  readonly #all = new GrowingBuffer()
+  readonly #message = new GrowingBuffer()
+  /** What was read of `#all`. */
+  #at = 0
+  /** What the current record still has to bring. */
+  #left = 0
+
+  /** All that was added. */
+  get bytes(): Buffer {
+    return this.#all.bytes
+  }
+
+  /** Undefined: more is needed. */
+  add(piece: Buffer): ClientHello | undefined {
+    this.#all.add(piece)
+    const { bytes } = this.#all
+    while (this.#at < bytes.length) {
+      if (this.#left === 0) {
+        const length = recordLength(bytes.subarray(this.#at))
+        if (typeof length !== 'number') return length
+        this.#left = length
+        this.#at += recordHead
+      }
+      const end = Math.min(this.#at + this.#left, bytes.length)
+      this.#message.add(bytes.subarray(this.#at, end))
+      this.#left -= end - this.#at
+      this.#at = end
+    }
+    return readMessage(this.#message.bytes)
+  }
+}
+
+/** Length of the record that begins here. Undefined: more is needed. */
+function recordLength(bytes: Buffer): number | 'malformed' | undefined {
+  if (bytes[0] !== handshakeRecord || (bytes[1] ?? 3) !== 3) return 'malformed'
+  if (bytes.length < recordHead) return undefined
+  const length = bytes.readUInt16BE(3)
+  return length === 0 || length > longestRecord ? 'malformed' : length
+}
+
+function readMessage(message: Buffer): ClientHello | undefined {
+  if (message.length < messageHead) return undefined
   if (message[0] !== clientHello) return 'malformed'
   const length = message.readUIntBE(1, 3)
-  if (message.length < messageHead + length) return 'incomplete'
+  if (message.length < messageHead + length) return undefined
   try {
     return nameIn(new Cursor(message.subarray(messageHead, messageHead + length)))
   } catch (error) {
     if (error instanceof RangeError) return 'malformed'
     throw error
   }
-}
-
-/** The contents of all whole records, and of the last one as far as it has come. */
-function messageIn(bytes: Buffer): Buffer | 'incomplete' | 'malformed' {
-  const parts: Buffer[] = []
-  for (let at = 0; at < bytes.length; ) {
-    if (bytes[at] !== handshakeRecord || (bytes[at + 1] ?? 3) !== 3) return 'malformed'
-    if (bytes.length < at + recordHead) break
-    const length = bytes.readUInt16BE(at + 3)
-    if (length === 0 || length > longestRecord) return 'malformed'
-    parts.push(bytes.subarray(at + recordHead, at + recordHead + length))
-    at += recordHead + length
-  }
-  return parts.length === 0 ? 'incomplete' : Buffer.concat(parts)
 }
 
 /** Reads fields one after the other. Past the end it throws a RangeError. */

@@ -32,9 +32,10 @@ export class CurrentLeafs implements Leafs {
     return this.#current().permits(host)
   }
 
-  contextFor(host: string): SecureContext | Promise<SecureContext> {
+  contextFor(host: string, agentId: string): SecureContext | Promise<SecureContext> {
     if (this.#authority !== this.#current()) this.#renew()
-    return this.#next === undefined ? this.#leafs.contextFor(host) : this.#next.then(leafs => leafs.contextFor(host))
+    if (this.#next === undefined) return this.#leafs.contextFor(host, agentId)
+    return this.#next.then(leafs => leafs.contextFor(host, agentId))
   }
 
   #renew(): void {

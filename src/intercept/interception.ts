@@ -10,6 +10,8 @@ import { noteCarrier } from '../http/close-idle.ts'
 import { type ConnectTunnel, setTunnel } from '../http/own-urls.ts'
 import { markSamePeer } from '../http/unix-socket.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { awaitHello } from './await-hello.ts'
+import type { ClientHello } from './client-hello.ts'
 import type { CurrentLeafs } from './current-leafs.ts'
 import type { OpenedHosts } from './opened-hosts.ts'
 
@@ -63,9 +65,7 @@ export function createInterception(parts: InterceptionParts): Interception {
     serve(taker) {
       adopt = taker
     },
-    notHttp(tunnel) {
-      if (tunnel.isUnused) parts.onFailed(tunnel, 'not http')
-    },
+    notHttp: tunnel => fail(tunnel, 'not http', parts),
     drain() {
       isDraining = true
       for (const socket of openings) socket.destroy()
@@ -86,11 +86,15 @@ export function createInterception(parts: InterceptionParts): Interception {
       }
       const opening = { parts, tunnel, socket, endOpening }
       socket.once('close', endOpening).once('end', leave)
-      socket.once('data', (first: Buffer) => {
-        socket.pause()
+      awaitHello(socket, (hello, read) => {
         socket.off('end', leave)
-        if (first[0] === handshakeByte) void secure(opening, first, adopt)
-        else passInClear(opening, first, adopt)
+        const problem = problemOf(hello, tunnel)
+        if (read[0] !== handshakeByte) passInClear(opening, read, adopt)
+        else if (problem === undefined) void secure(opening, read, adopt)
+        else {
+          fail(tunnel, problem, parts)
+          socket.destroy()
+        }
       })
     },
   }
@@ -104,48 +108,54 @@ interface Opening {
   endOpening(): void
 }
 
-function passInClear(
-  { tunnel, socket, endOpening }: Opening,
-  first: Buffer,
-  adopt: (connection: Duplex) => void,
-): void {
+/** No certificate is made before this is known. A client need not name the host. */
+function problemOf(hello: ClientHello, { host }: ConnectTunnel): string | undefined {
+  if (hello === 'malformed') return 'the ClientHello cannot be read'
+  return (hello.name?.toLowerCase() ?? host) === host ? undefined : 'sni mismatch'
+}
+
+function passInClear({ tunnel, socket, endOpening }: Opening, read: Buffer, adopt: (connection: Duplex) => void): void {
   endOpening()
   tunnel.scheme = 'http'
   setTunnel(socket, tunnel)
   adopt(socket)
   // Node reads past the stream of a socket until it has a listener for data: what is put back would be lost.
   socket.on('data', () => {})
-  socket.unshift(first)
+  socket.unshift(read)
   socket.resume()
 }
 
-async function secure(opening: Opening, first: Buffer, adopt: (connection: Duplex) => void): Promise<void> {
+async function secure(opening: Opening, read: Buffer, adopt: (connection: Duplex) => void): Promise<void> {
   const { parts, tunnel, socket, endOpening } = opening
   try {
-    const secureContext = await parts.leafs.contextFor(tunnel.host)
+    const secureContext = await parts.leafs.contextFor(tunnel.host, tunnel.agentId)
     if (socket.destroyed) return
     noteCarrier(socket)
-    socket.unshift(first)
+    socket.unshift(read)
     const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] })
-    const fail = (reason: string): void => {
-      if (tunnel.isUnused) parts.onFailed(tunnel, reason)
+    const close = (reason: string): void => {
+      fail(tunnel, reason, parts)
       connection.destroy()
     }
     // Node and others break off without an alert.
-    const leave = (): void => fail(brokenOff)
-    connection.on('error', error => fail(reasonOf(error))).once('end', leave)
+    const leave = (): void => close(brokenOff)
+    connection.on('error', error => close(reasonOf(error))).once('end', leave)
     connection.once('secure', () => {
       endOpening()
       connection.off('end', leave)
       parts.onHandshake(connection.isSessionReused())
-      // After the handshake, since for a resumed session node does not report the name before.
-      if (isNamed(tunnel, connection)) enter(opening, connection, adopt)
-      else fail('sni mismatch')
+      enter(opening, connection, adopt)
     })
   } catch (error) {
-    parts.onFailed(tunnel, asError(error).message)
+    fail(tunnel, asError(error).message, parts)
     socket.destroy()
   }
+}
+
+function fail(tunnel: ConnectTunnel, reason: string, { onFailed }: InterceptionParts): void {
+  if (!tunnel.isUnused) return
+  tunnel.failure ??= reason
+  onFailed(tunnel, reason)
 }
 
 function enter({ parts, tunnel, socket }: Opening, connection: TLSSocket, adopt: (connection: Duplex) => void): void {
@@ -153,14 +163,9 @@ function enter({ parts, tunnel, socket }: Opening, connection: TLSSocket, adopt:
   markSamePeer(connection, socket)
   setTunnel(connection, tunnel)
   connection.once('end', () => {
-    if (tunnel.isUnused && parts.clock.steady() - since < soonMs) parts.onFailed(tunnel, brokenOff)
+    if (parts.clock.steady() - since < soonMs) fail(tunnel, brokenOff, parts)
   })
   adopt(connection)
-}
-
-/** Whether the client has asked for the host that its CONNECT named. It need not name it. */
-function isNamed({ host }: ConnectTunnel, { servername }: TLSSocket & { readonly servername?: unknown }): boolean {
-  return typeof servername !== 'string' || servername.toLowerCase() === host
 }
 
 const unopened = 'ForwardProxy:TunnelHosts names hosts that are not opened'

@@ -19,8 +19,9 @@ export interface LeafParts {
   readonly clock: Pick<Clock, 'now'>
   /** 48 random bytes that all threads have, so that a session which one began can be resumed by another. */
   readonly ticketKeys: Buffer
-  /** Contexts that are kept, 26 to 43 KiB each. */
+  /** Contexts that are kept, 26 to 43 KiB each, of all agents and of one. */
   readonly maxContexts?: number
+  readonly maxContextsEach?: number
 }
 
 export interface Leafs {
@@ -28,8 +29,9 @@ export interface Leafs {
    * What a TLS server for the host presents. It rejects only when the system has no memory or no random numbers.
    *
    * @param host a name in lower case, or an address without brackets, which the authority permits
+   * @param agentId in whose share a context is kept that must be made
    */
-  contextFor(host: string): SecureContext | Promise<SecureContext>
+  contextFor(host: string, agentId: string): SecureContext | Promise<SecureContext>
   /** Leafs made so far. */
   readonly minted: number
 }
@@ -38,6 +40,13 @@ interface Entry {
   readonly context: SecureContext
   /** Milliseconds since the epoch. */
   readonly mintedAt: number
+  readonly share: Share
+}
+
+/** Hosts whose contexts were made for one agent, the one used least recently first. */
+interface Share {
+  readonly agentId: string
+  readonly hosts: Set<string>
 }
 
 /** The wall clock may have been set back since, to a time when the leaf does not yet hold. */
@@ -60,28 +69,34 @@ class LeafCache implements Leafs {
   readonly #key: string
   readonly #write: WriteLeaf
   readonly #entries: LRUCache<string, Entry>
+  readonly #shares = new Map<string, Share>()
   /** Connections to one host that begin together wait for one leaf. */
   readonly #underWay = new Map<string, Promise<SecureContext>>()
   minted = 0
 
   constructor(parts: LeafParts, key: string, write: WriteLeaf) {
     this.#parts = parts
-    this.#entries = new LRUCache({ max: parts.maxContexts ?? 1_000 })
+    const dispose = ({ share }: Entry, host: string): void => this.#leave(share, host)
+    this.#entries = new LRUCache({ max: parts.maxContexts ?? 1_000, dispose })
     this.#key = key
     this.#write = write
   }
 
-  contextFor(host: string): SecureContext | Promise<SecureContext> {
+  contextFor(host: string, agentId: string): SecureContext | Promise<SecureContext> {
     const entry = this.#entries.get(host)
-    if (entry !== undefined && isFresh(entry, this.#parts.clock.now())) return entry.context
+    if (entry !== undefined && isFresh(entry, this.#parts.clock.now())) {
+      entry.share.hosts.delete(host)
+      entry.share.hosts.add(host)
+      return entry.context
+    }
     const underWay = this.#underWay.get(host)
     if (underWay !== undefined) return underWay
-    const minting = this.#mint(host).finally(() => this.#underWay.delete(host))
+    const minting = this.#mint(host, agentId).finally(() => this.#underWay.delete(host))
     this.#underWay.set(host, minting)
     return minting
   }
 
-  async #mint(host: string): Promise<SecureContext> {
+  async #mint(host: string, agentId: string): Promise<SecureContext> {
     const { authority, clock, ticketKeys } = this.#parts
     const now = clock.now()
     const to = Math.min(now + validMs, authority.certificate.validToDate.getTime())
@@ -93,7 +108,18 @@ class LeafCache implements Leafs {
       ecdhCurve: 'X25519:prime256v1',
     })
     this.minted += 1
-    this.#entries.set(host, { context, mintedAt: now })
+    const share = this.#shares.get(agentId) ?? { agentId, hosts: new Set() }
+    this.#entries.set(host, { context, mintedAt: now, share })
+    this.#shares.set(agentId, share)
+    share.hosts.add(host)
+    const [oldest = host] = share.hosts
+    // An agent that calls ever new hosts pushes out its own alone: those of others are dear to make.
+    if (share.hosts.size > (this.#parts.maxContextsEach ?? 100)) this.#entries.delete(oldest)
     return context
+  }
+
+  #leave({ agentId, hosts }: Share, host: string): void {
+    hosts.delete(host)
+    if (hosts.size === 0) this.#shares.delete(agentId)
   }
 }

@@ -5,8 +5,11 @@ import { LRUCache as Cache } from 'lru-cache'
  * option `max`, the package would allocate all places at once, 0.4 MiB for 20,000.
  */
 export class LRUCache<K extends {}, V extends {}> extends Cache<K, V> {
-  /** @param options.max entries */
-  constructor({ max }: { readonly max: number }) {
-    super({ maxSize: max, sizeCalculation: () => 1 })
+  /**
+   * @param options.max entries
+   * @param options.dispose called for each entry that leaves or is replaced
+   */
+  constructor({ max, dispose }: { readonly max: number; readonly dispose?: (value: V, key: K) => void }) {
+    super({ maxSize: max, sizeCalculation: () => 1, ...(dispose && { dispose }) })
   }
 }

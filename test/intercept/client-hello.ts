@@ -4,8 +4,10 @@ import { type AddressInfo, createServer } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { readClientHello } from '../../src/intercept/client-hello.ts'
+import { type ClientHello, ClientHelloReader } from '../../src/intercept/client-hello.ts'
 import { runs } from '../fixtures/runs.ts'
+
+const readClientHello = (bytes: Buffer) => new ClientHelloReader().add(bytes)
 
 /** The first bytes that a client of Node sends. */
 async function helloOf(t: Test, options: ConnectionOptions): Promise<Buffer> {
@@ -44,9 +46,26 @@ t.test('the name that a client asks for is read, with TLS 1.2 too, and its absen
 t.test('a message in several records is read, and each part of it is incomplete', async t => {
   for (const size of [1, 7, 100]) t.strictSame(readClientHello(divided(named, size)), { name: 'api.example.com' })
   for (let length = 0; length < named.length; length++) {
-    if (readClientHello(named.subarray(0, length)) !== 'incomplete') t.fail(`${length} bytes`)
+    if (readClientHello(named.subarray(0, length)) !== undefined) t.fail(`${length} bytes`)
   }
   t.ok(named.length > 100)
+})
+
+t.test('a message that comes in pieces of any length is read as if it came at once', async t => {
+  for (const bytes of [named, divided(named, 1), divided(named, 50)]) {
+    for (const size of [1, 3, 64, 1_000]) {
+      const reader = new ClientHelloReader()
+      const given = Buffer.from(bytes)
+      let hello: ClientHello | undefined
+      for (let at = 0; at < given.length; at += size) {
+        t.equal(hello, undefined)
+        hello = reader.add(given.subarray(at, at + size))
+      }
+      t.strictSame(hello, { name: 'api.example.com' }, `${size}`)
+      t.ok(reader.bytes.equals(bytes))
+      t.ok(given.equals(bytes), 'the pieces stay as they were')
+    }
+  }
 })
 
 t.test('other protocols and other messages are malformed at once', async t => {

@@ -22,7 +22,7 @@ async function open(t: Test, ...permit: string[]) {
 
 /** Verifies a leaf as OpenSSL does when it is strict. */
 async function verify(t: Test, { authority, leafs, bundle }: Awaited<ReturnType<typeof open>>, host: string) {
-  const { leaf } = await meet(t, await leafs.contextFor(host), { ca: authority.bundle, host, checks: false })
+  const { leaf } = await meet(t, await leafs.contextFor(host, 'test'), { ca: authority.bundle, host, checks: false })
   const file = join(testdir(t, { 'leaf.pem': String(leaf) }), 'leaf.pem')
   const asks = /^[\d.]+$|:/.test(host) ? '-verify_ip' : '-verify_hostname'
   const args = ['verify', '-x509_strict', '-check_ss_sig', '-purpose', 'sslserver', asks, host, '-CAfile', bundle, file]
@@ -51,14 +51,14 @@ with socket.create_connection(('127.0.0.1', int(sys.argv[3]))) as plain:
   with context.wrap_socket(plain, server_hostname=sys.argv[2]) as secured:
     print(secured.version())`
   for (const host of hosts.filter(host => !host.includes('_'))) {
-    const port = await serveTls(t, await leafs.contextFor(host))
+    const port = await serveTls(t, await leafs.contextFor(host, 'test'))
     t.equal(await runPython('ssl', code, { args: [bundle, host, String(port)] }), 'TLSv1.3\n', host)
   }
 })
 
 t.test('curl accepts them', async t => {
   const { leafs, bundle } = await open(t)
-  const port = await serveTls(t, await leafs.contextFor('example.com'))
+  const port = await serveTls(t, await leafs.contextFor('example.com', 'test'))
   const args = ['-sS', '--cacert', bundle, '--connect-to', `::127.0.0.1:${port}`, '-w', '%{http_code}']
   t.equal((await run('curl', [...args, 'https://example.com/'])).stdout, '204')
 })

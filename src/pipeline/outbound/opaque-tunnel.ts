@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import { readClientHello } from '../../intercept/client-hello.ts'
+import { awaitHello } from '../../intercept/await-hello.ts'
 import { established } from '../../intercept/interception.ts'
 import { openTunnels } from '../../telemetry/layout.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
@@ -16,9 +16,8 @@ import { holds } from '../rights.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { Tunnel } from './tunnel.ts'
 
-/** Longest time for the first message of TLS, milliseconds, and its longest length, bytes. */
+/** Longest time for the first message of TLS, milliseconds. */
 const helloMs = 5_000
-const longestHello = 16_384
 
 export class OpaqueTunnel implements ExchangeSender {
   readonly #exchange: Sendable
@@ -91,32 +90,27 @@ export class OpaqueTunnel implements ExchangeSender {
 
   #awaitHello(): void {
     const { socket } = this.#exchange
-    let read: Buffer = Buffer.alloc(0)
-    const settle = (refused: string | undefined): void => {
+    const timer = setTimeout(() => this.#refuse('no TLS'), helloMs)
+    const endWait = (): void => {
       clearTimeout(timer)
-      socket.off('data', onData).off('end', onEnd)
-      if (refused !== undefined) this.#refuse(refused)
+      stop()
+      socket.off('close', endWait).off('end', leave)
+    }
+    const leave = (): void => {
+      endWait()
+      this.clientClosed()
+    }
+    const stop = awaitHello(socket, (hello, read) => {
+      endWait()
+      if (hello === 'malformed') this.#refuse('no TLS')
+      else if (!this.#isNamed(hello.name)) this.#refuse('sni mismatch')
       else {
-        socket.pause()
         socket.unshift(read)
         this.#pass()
         socket.resume()
       }
-    }
-    const onData = (chunk: Buffer): void => {
-      read = Buffer.concat([read, chunk])
-      const hello = readClientHello(read)
-      if (hello === 'incomplete' && read.length <= longestHello) return
-      if (typeof hello === 'string') settle('no TLS')
-      else settle(this.#isNamed(hello.name) ? undefined : 'sni mismatch')
-    }
-    const onEnd = (): void => {
-      clearTimeout(timer)
-      this.clientClosed()
-    }
-    const timer = setTimeout(() => settle('no TLS'), helloMs)
-    socket.once('close', () => clearTimeout(timer))
-    socket.on('data', onData).on('end', onEnd)
+    })
+    socket.once('close', endWait).once('end', leave)
   }
 
   /** Only a client of a bare address has no name to send. */
