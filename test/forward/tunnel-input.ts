@@ -1,8 +1,9 @@
-/** What the gateway makes of bytes in a tunnel that it reads. Threats T20, T40, T42, T71, T72. */
+/** What the gateway makes of bytes in a tunnel that it reads. Threats T20, T40, T42, T71, T72, T73. */
 import t, { type Test } from 'tap'
 import { basic, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually, merge } from '../fixtures/gateway.ts'
 import { startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
+import { scrape } from '../fixtures/scrape.ts'
 
 const origin = await startSecureOrigin(t)
 const plain = await startOrigin(t)
@@ -137,6 +138,50 @@ t.test('a client that does not trust the CA leaves a warning with the remedy, on
   const [line, ...more] = failures().filter(({ origin }) => origin === 'https://distrusted.test')
   t.equal(line?.agentId, id)
   t.strictSame(more, [])
+})
+
+t.test('a tunnel that closes without a request leaves one line, with the cause where it is known', async t => {
+  const unused = (origin: string) =>
+    gateway.log.filter(line => line.message === 'tunnel without a request' && line.origin === origin)
+  const lines = (origin: string) =>
+    eventually(
+      () => unused(origin),
+      found => found.length > 0,
+    )
+  const { socket } = await openTunnel(t, gateway, { to: 'unused.test:443', authorization })
+  socket.destroy()
+  const silent = { agentId: id, clientIp: '127.0.0.1', method: 'CONNECT', road: 'intercepted', status: 200 }
+  const [line, ...more] = await lines('https://unused.test')
+  t.match(line, { ...silent, requestId: /./, cause: undefined })
+  t.strictSame(more, [])
+  const asked = { to: 'unknown-ca.test:443', authorization, tls: { ca: [] } }
+  await t.rejects(openSecure(t, gateway, asked), { code: /SELF_SIGNED|UNABLE_TO/ })
+  t.match(await lines('https://unknown-ca.test'), [{ ...silent, cause: /may not trust the CA/ }])
+  const before = unused(origin.url).length
+  const used = await openSecure(t, gateway, { to, authorization })
+  used.write(`GET / HTTP/1.1\r\nHost: ${to}\r\nConnection: close\r\n\r\n`)
+  await used.closed()
+  t.equal(unused(origin.url).length, before)
+})
+
+t.test('T73 no certificate is made before a client has sent a ClientHello for the host', async t => {
+  const own = await startForward(t, secureSetup)
+  const bearer = `Bearer ${(await own.agent()).token}`
+  const minted = async () =>
+    scrape((await own.manage('GET', '/metrics')).text).values.get('agent_gateway_leafs_minted_total')
+  for (const bytes of ['\x16\x03\x01\x00\x04\x02\x00\x00\x00', '\x16\x03\x01\x40\x00' + 'x'.repeat(16_384)]) {
+    const client = await openTunnel(t, own, { to: 'malformed.test:443', authorization: bearer })
+    client.write(Buffer.from(bytes, 'latin1'))
+    t.match(await client.closed(), /^HTTP\/1\.1 200 Connection established\r\n\r\n$/)
+  }
+  for (const servername of ['one.test', 'two.test']) {
+    const asked = { to: 'named.test:443', authorization: bearer, tls: { servername } }
+    await t.rejects(openSecure(t, own, asked))
+  }
+  const client = await openTunnel(t, own, { to: 'silent.test:443', authorization: bearer })
+  client.write('\x16')
+  await openSecure(t, own, { to, authorization: bearer })
+  t.equal(await eventually(minted, count => count !== 0), 1)
 })
 
 t.test('bytes that are neither TLS nor HTTP are 400, and the log says it', async t => {

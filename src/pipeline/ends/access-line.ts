@@ -5,7 +5,7 @@ import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/de
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { CallUsage } from '../answers/usage-meter.ts'
 import type { Exchange } from '../exchange.ts'
-import type { EndListener, EndParts } from './listener.ts'
+import type { EndListener, EndParts, UnusedTunnel } from './listener.ts'
 
 /** Writes the canonical line: one line describes the whole exchange. */
 export const accessListener = (parts: EndParts): EndListener => ({
@@ -13,11 +13,18 @@ export const accessListener = (parts: EndParts): EndListener => ({
   ended: (exchange, at) => parts.log.line(lineOf(exchange, at - exchange.startedAt, parts), 'exchange'),
   opened: exchange =>
     parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), openedWords(exchange)),
+  unused: tunnel => parts.log.line(unusedMembers(tunnel), 'tunnel without a request'),
   replayed({ requestId, agentId, hitlId, usage }) {
     const members = `"agentId":"${agentId}"${plain('requestId', requestId)}${plain('hitlId', hitlId)}`
     parts.log.line(members + usageMembers(usage), 'usage of an approved request')
   },
 })
+
+const unusedMembers = ({ id, agentId, keyId, clientIp, origin, cause, ms }: UnusedTunnel): string =>
+  `"requestId":"${id}","agentId":"${agentId}"${plain('keyId', keyId)}${plain('clientIp', clientIp)}` +
+  `,"method":"CONNECT","road":"intercepted","origin":"${origin}","status":200` +
+  text('cause', cause) +
+  number('ms', rounded(ms))
 
 const openedWords = (exchange: Exchange): string => (isTunnel(exchange) ? 'tunnel opened' : 'websocket opened')
 
@@ -30,7 +37,7 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     failureMembers(exchange) +
     decidedMembers(exchange, parts) +
     plain('ending', exchange.ending ?? 'aborted') +
-    number('ms', Math.round(ms * 100) / 100) +
+    number('ms', rounded(ms)) +
     number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
     number('bytesOut', exchange.bytesDown) +
     (exchange.meter === undefined ? '' : usageMembers(exchange.meter.usage))
@@ -93,6 +100,7 @@ type Name = keyof LogFields
 
 /** Of a text that has nothing to escape. */
 const plain = (name: Name, value: string | undefined) => (value === undefined ? '' : `,"${name}":"${value}"`)
+const rounded = (ms: number): number => Math.round(ms * 100) / 100
 const number = (name: Name, value: number) => `,"${name}":${value}`
 const list = (name: Name, values: readonly string[]) => `,"${name}":${JSON.stringify(values)}`
 

@@ -17,8 +17,23 @@ export interface EndListener {
   ended(exchange: Exchange, at: number): void
   /** A WebSocket is open: its end can be hours away. */
   opened?(exchange: Exchange): void
+  /** A tunnel that the gateway reads was closed before a request came in it. */
+  unused?(tunnel: UnusedTunnel): void
   /** An approved request of which it was read what it used is over. */
   replayed?(replay: MeteredReplay): void
+}
+
+/** A tunnel in which no request came. */
+export interface UnusedTunnel {
+  /** Request id of its CONNECT. */
+  readonly id: string
+  readonly agentId: string
+  readonly keyId: string | undefined
+  readonly clientIp: string
+  readonly origin: string
+  /** Why the gateway closed it. */
+  readonly cause: string | undefined
+  readonly ms: number
 }
 
 /** What an approved request used. */

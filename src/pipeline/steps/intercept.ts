@@ -22,8 +22,21 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
     return refuseTunnel(exchange, parts)
   }
   res.detachSocket(socket)
+  noteUnused(exchange, tunnel, parts)
   interception.open(socket, tunnel)
   return 'handed over'
+}
+
+/** A tunnel is known by its requests. One that closes without any is noted by itself. */
+function noteUnused({ req, claims, startedAt, socket }: Admitted, tunnel: ConnectTunnel, parts: Parts): void {
+  // No more of the exchange than this is kept: an idle tunnel must not take more memory than it needs.
+  const caller = { keyId: keyIdOf(claims), clientIp: parts.clientIpOf(socket, req.rawHeaders) }
+  socket.once('close', () => {
+    const { id, agentId, origin, failure: cause } = tunnel
+    if (!tunnel.isUnused) return
+    const ms = parts.clock.steady() - startedAt
+    for (const listener of parts.ends) listener.unused?.({ id, agentId, ...caller, origin, cause, ms })
+  })
 }
 
 const notPermitted = refuse('egress_denied', undefined, { cause: 'the CA may not issue certificates for this host' })
