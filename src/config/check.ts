@@ -181,6 +181,16 @@ const checks: readonly CrossCheck[] = [
   },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
+    problem({ HumanInTheLoop }) {
+      const problems = HumanInTheLoop.Webhooks.flatMap((hook, index) => {
+        const problem = serviceProblem(hook)
+        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+      })
+      return problems.length > 0 && problems.join('; ')
+    },
+  },
+  {
+    settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop: { Webhooks } }) {
       const names = Webhooks.map(({ Url, Format }) => Url && `${Format} ${Url}`)
       const same = names.flatMap((name, index) => (name && names.indexOf(name) < index ? [`entry ${index}`] : []))
@@ -255,4 +265,13 @@ export function crossCheck(config: Config, given: ConfigFindings['given'], fallb
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }
   return problems
+}
+
+function serviceProblem({ Format, Key, Url }: Config['HumanInTheLoop']['Webhooks'][number]): string | undefined {
+  if (Format === 'pagerDuty' && Key === undefined) return 'Key must be set: the integration key of PagerDuty'
+  if (Key !== undefined && Format !== 'pagerDuty' && Format !== 'ntfy') return `Key is not used by the format ${Format}`
+  if (Format === 'ntfy' && Url !== undefined && !/^\/[\w-]{1,64}$/.test(new URL(Url).pathname)) {
+    return 'Url must end with the topic, as in https://ntfy.sh/my-topic'
+  }
+  return undefined
 }

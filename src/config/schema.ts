@@ -251,14 +251,24 @@ export const schema = {
     Webhooks: objects(
       {
         Url: secret('URL that gets the events of requests held for review. It often contains a key.', httpUrl),
-        Format: choice(['generic', 'slack'], 'generic', 'generic: the event as JSON; slack: text for people.'),
+        Format: choice(
+          ['generic', 'slack', 'teams', 'discord', 'ntfy', 'pagerDuty'],
+          'generic',
+          'generic: the event as JSON. The others: a message for people with a link; pagerDuty opens and resolves an incident.',
+        ),
+        Key: secret('Access token of ntfy, or integration key of PagerDuty (Events API v2).'),
         Secret: secret(
           'Key of the HMAC-SHA256 in Gateway-Signature, 16 bytes or more; absent: not signed.',
           chosenSecretProblem,
         ),
         Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
+        Rules: list('Rules whose requests are sent, by name; empty sends all.'),
+        Owners: list('Owners of the agents whose events are sent; empty sends all.'),
+        AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
+          max: 720,
+        }),
       },
-      'Receivers of the events of requests held for review: a list of Url, Format, Secret and Events.',
+      'Receivers of the events of requests held for review, each with the settings that are described here.',
     ),
   },
   Mcp: {

@@ -68,7 +68,10 @@ const describing =
 export function createHitl(parts: HitlParts): Hitl {
   const { config, clock, store, member, identity, dataPlane, events, report } = parts
   const { metrics } = parts.telemetry
-  const webhooks = openWebhooks({ ...parts, describe: describing(identity) })
+  const webhooks = openWebhooks({
+    ...parts,
+    ...{ describe: describing(identity), ownerOf: id => identity.registry.get(id)?.ownerId },
+  })
   const stopping = new AbortController()
   noteActivity(events, parts.recent)
   const queue = createQueue({

@@ -1,7 +1,7 @@
 /** Numbers of the gateway that are read for each scrape rather than counted. */
 import type { TrailVerification } from '../audit/verification.ts'
 import { maxHeldBytes } from '../config/check.ts'
-import { hookName } from '../hitl/notify.ts'
+import { type MessageQueue, queuesOf } from '../hitl/webhook-sender.ts'
 import { type ExpositionFormat, exposition, type MetricSample } from '../telemetry/exposition.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { ThreadPool } from '../threads/pool.ts'
@@ -95,21 +95,23 @@ function limitReadings({ config }: ReadingParts): readonly MetricSample[] {
 /** A store that does not answer must not hide the other metrics. */
 async function storeReadings({ store, clock, config }: ReadingParts): Promise<readonly MetricSample[]> {
   const now = clock.now()
-  const hooks = config.HumanInTheLoop.Webhooks
+  const queues = config.HumanInTheLoop.Webhooks.flatMap(queuesOf)
+  /** Since when the first message of a queue could be sent. */
+  const dueOf = async ({ name, afterMs }: MessageQueue) =>
+    (await store.deliveries.next(name, 1)).map(({ note }) => note.at + afterMs)
   const unknown = () => undefined
-  const [pending, oldest, messages] = await Promise.all([
+  const [pending, oldest, due] = await Promise.all([
     store.hitl.countPending(now).catch(unknown),
     store.hitl.oldestPending(now).then(at => Math.max(0, now - (at ?? now)) / 1_000, unknown),
-    Promise.all(hooks.map(hook => store.deliveries.next(hookName(hook), 1))).catch(unknown),
+    Promise.all(queues.map(dueOf)).catch(unknown),
   ])
-  const since = messages?.flat().map(({ note }) => note.at)
   return [
     ...gauge('hitl_pending', 'Requests that wait for a reviewer.', pending),
     ...gauge('hitl_oldest_pending_seconds', 'How long the oldest of them has waited.', oldest),
     ...gauge(
       'webhook_oldest_seconds',
       'Age of the oldest message that waits for a webhook.',
-      since && Math.max(0, now - Math.min(now, ...since)) / 1_000,
+      due && Math.max(0, now - Math.min(now, ...due.flat())) / 1_000,
     ),
   ]
 }

@@ -14,6 +14,7 @@ export interface WebhookParts extends Pick<Base, 'config' | 'clock' | 'store' | 
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: NotifierOptions['events']
   readonly describe: NotifierOptions['describe']
+  readonly ownerOf: NotifierOptions['ownerOf']
 }
 
 export interface Webhooks extends Pick<Notifier, 'sweep'> {
@@ -27,12 +28,13 @@ const nothing = () => {}
 
 /** @throws StartupError when the destination of one is refused */
 export function openWebhooks(parts: WebhookParts): Webhooks {
-  const { config, clock, store, member, events, describe, report } = parts
+  const { config, clock, store, member, events, describe, ownerOf, report } = parts
   const { ownRequests } = parts.upstreams
   const hooks = config.HumanInTheLoop.Webhooks
   checkHooks(hooks, ownRequests)
   const notifier = createNotifier({
-    ...{ hooks, store, events, clock, describe, report },
+    ...{ hooks, store, events, clock, describe, ownerOf, report },
+    find: id => store.hitl.brief(id, clock.now()),
     ...{
       owner: member.id,
       post: countedPost(ownRequests.post, parts.telemetry.metrics),

@@ -89,6 +89,19 @@ t.test('a webhook needs an address', async t => {
   ])
 })
 
+t.test('a webhook of a service needs what that service asks for', async t => {
+  const hooks = [
+    '{ Url: "https://a.example/", Format: pagerDuty }',
+    '{ Url: "https://b.example/", Format: ntfy }',
+    '{ Url: "https://c.example/", Key: k }',
+    '{ Url: "https://d.example/topic", Format: ntfy, Key: k }',
+  ]
+  t.strictSame(problems(`HumanInTheLoop: { Webhooks: [${hooks.join(', ')}] }`), [
+    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 0: Key must be set: the integration key of PagerDuty; ' +
+      'entry 1: Url must end with the topic, as in https://ntfy.sh/my-topic; entry 2: Key is not used by the format generic',
+  ])
+})
+
 t.test('a secret to sign or seal with is strong, and the problem says how to make one', async t => {
   const advice = 'Make one with: openssl rand -base64 48'
   t.strictSame(problems('Security: { Sealing: { Secret: short } }'), [

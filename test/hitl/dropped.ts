@@ -3,15 +3,18 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { hookName, subscriptionsOf } from '../../src/hitl/notify.ts'
+import { subscriptionsOf } from '../../src/hitl/notify.ts'
+import { queuesOf } from '../../src/hitl/webhook-sender.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk } from '../fixtures/hitl.ts'
+import { hookOf } from '../fixtures/hooks.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { suspend } from '../storage/contract/samples.ts'
 
-const hook = (Url: string) => ({ Url, Format: 'generic', Secret: undefined, Events: [] }) as const
-const [other, down, foreign] = ['other', 'down', 'foreign'].map(name => hook(`https://${name}.example/key`))
+const [other, down, foreign] = ['other', 'down', 'foreign'].map(name => hookOf({ Url: `https://${name}.example/key` }))
+/** Its queue in the store. */
+const downName = queuesOf(down!)[0]!.name
 
 t.test('messages that were not taken for a day are dropped and reported, by the place of their webhook', async t => {
   const clock = createClock()
@@ -33,7 +36,7 @@ t.test('messages that were not taken for a day are dropped and reported, by the 
     'webhook 1 did not take its messages in time: 2 were dropped',
   ])
   t.notOk(desk.reports.join().includes('/key'), 'the address may be a secret')
-  t.match(await store.deliveries.next(hookName(down!), 9), [{ note: { hitlId: 'h3' } }])
+  t.match(await store.deliveries.next(downName, 9), [{ note: { hitlId: 'h3' } }])
 })
 
 t.test('an agent that leaves more messages than a webhook has room for pushes out none of another agent', async t => {
@@ -49,7 +52,7 @@ t.test('an agent that leaves more messages than a webhook has room for pushes ou
   t.teardown(() => file.close())
   file.exec(`insert into deliveries (hook, "agentId", event, at, payload)
     with recursive r (n) as (select 1 union all select n + 1 from r where n < 11200)
-    select '${hookName(down!)}', 'flood', 'event ' || n, ${at}, '{"type":"pending"}' from r`)
+    select '${downName}', 'flood', 'event ' || n, ${at}, '{"type":"pending"}' from r`)
   await hold('third', 'quiet')
   const desk = await openDesk({ directory: '', store, clock, settings: { Webhooks: [other!, down!] } })
   const waiting = () =>

@@ -28,13 +28,14 @@ async function startHook(t: Test, answer: (count: number) => number = () => 204)
 const settings = (hooks: readonly object[], more: object = {}) => ({ HumanInTheLoop: { Webhooks: hooks }, ...more })
 
 t.test(
-  'a webhook is told what waits, signed, in JSON or as a text for Slack, and nothing holds up the agent',
+  'a webhook of this owner gets what waits, signed, in JSON or for Slack, and nothing holds up the agent',
   async t => {
     const [generic, slack] = [await startHook(t), await startHook(t)]
     const review = await startReview(t, {
       config: settings([
         { Url: `${generic.url}/hook?key=k`, Secret: 'b64-7Qx2mLr9TfWz', Events: ['pending', 'denied'] },
-        { Url: slack.url, Format: 'slack' },
+        { Url: slack.url, Format: 'slack', Owners: ['team-a'] },
+        { Url: `${slack.url}/others`, Owners: ['team-b'] },
       ]),
     })
     const id = await review.hold('/things', { headers: { 'X-Api-Key': 'of-the-upstream' } })
@@ -46,10 +47,8 @@ t.test(
     t.notMatch(body.toString(), 'of-the-upstream')
     const [, time, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['gateway-signature']))!
     t.equal(signature, createHmac('sha256', 'b64-7Qx2mLr9TfWz').update(`${time}.${body}`).digest('hex'))
-    const text = JSON.parse((await slack.next()).body.toString()).text
-    t.match(text, `POST ${review.origin.url}/things`)
-    t.match(text, `GET /hitl/${id}`)
-    t.match(text, `Agent tester (${review.bot.id}) of team-a`)
+    const text = (await slack.next()).body.toString()
+    for (const fact of [`POST ${review.origin.url}/things`, id, `tester (${review.bot.id})`]) t.match(text, fact)
     await review.deny(id)
     t.match(JSON.parse((await generic.next()).body.toString()), { type: 'hitl.denied', hitlId: id })
     t.equal(slack.seen.length, 1)

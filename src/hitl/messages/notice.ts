@@ -1,0 +1,79 @@
+/** What a message for people says of an event: short plain texts, without bodies, queries, header values or tokens. */
+import { escapeDeceptive } from '../../base/deceptive.ts'
+import { redactPath, redactText } from '../../base/redact.ts'
+import type { HitlEvent } from '../events.ts'
+
+/** A value may come from an agent: each format writes it as plain text, with `fit`. */
+export interface Notice {
+  readonly headline: string
+  /** Name and value. */
+  readonly facts: readonly (readonly [string, string])[]
+  /** The page of the console about it; absent without a public URL. */
+  readonly link: string | undefined
+}
+
+/** Longest value of a message as it is sent, escapes included, UTF-16 units. */
+const longest = 200
+/** Characters of the digest of a request by which people compare it with the console. */
+const digestShown = 12
+
+/** A notice of one event. */
+export function noticeOf({ type, hitlId, data }: HitlEvent, link: string | undefined): Notice {
+  if (type === 'pending') return { headline: `Review needed until ${data['expiresAt']}`, facts: factsOf(data), link }
+  const facts = factsIn([
+    ['By', nameOf(data, 'byName', 'by')],
+    ['Cause', data['cause']],
+  ])
+  const what = hitlId === null ? `Agent ${nameOf(data, 'agentName', 'agentId')}` : `Request ${hitlId}`
+  return { headline: `${what}: ${type}`, facts, link }
+}
+
+/** A notice of several requests that came at once. */
+export const noticeOfMore = (count: number, link: string | undefined): Notice => ({
+  headline: `${count} more requests wait for review`,
+  ...{ facts: [], link },
+})
+
+function factsOf(data: HitlEvent['data']): Notice['facts'] {
+  const { rule, policyName } = data
+  return factsIn([
+    ['Request', `${data['method']} ${placeOf(String(data['url']))}`],
+    ['What', data['title'] ?? data['operation']],
+    ['Agent', nameOf(data, 'agentName', 'agentId')],
+    ['Owner', data['ownerId']],
+    ['Rule', typeof rule === 'string' ? `${rule} (${policyName})` : undefined],
+    ['Reason', data['ruleReason'] ?? data['reason']],
+    ['Digest', String(data['digest'] ?? '').slice(0, digestShown)],
+    ['Id', data['id']],
+  ])
+}
+
+function factsIn(facts: readonly (readonly [string, unknown])[]): Notice['facts'] {
+  return facts.flatMap(([name, value]) =>
+    typeof value === 'string' && value !== '' ? [[name, escapeDeceptive(redactText(value))] as const] : [],
+  )
+}
+
+/** A query may hold anything: it is left out. */
+function placeOf(url: string): string {
+  const parsed = URL.parse(url)
+  return parsed === null ? '' : parsed.origin + redactPath(parsed.pathname)
+}
+
+function nameOf(data: HitlEvent['data'], name: string, id: string): string | undefined {
+  const known = data[name]
+  const key = data[id]
+  if (typeof key !== 'string') return undefined
+  return typeof known === 'string' && known !== '' ? `${known} (${key})` : key
+}
+
+/** The text with each character as `write` gives it, cut between two characters after 200. */
+export function fit(text: string, write: (char: string) => string = char => char): string {
+  let fitted = ''
+  for (const char of text) {
+    const written = write(char)
+    if (fitted.length + written.length > longest - 1) return `${fitted}…`
+    fitted += written
+  }
+  return fitted
+}

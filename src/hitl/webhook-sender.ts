@@ -1,0 +1,275 @@
+/** Sends the messages of one webhook that wait in the store, in their order, while this gateway has the lease of the hook. */
+import { hash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import type { Clock } from '../runtime/clock.ts'
+import type { Delivery, WebhookSubscription } from '../storage/deliveries.ts'
+import type { EventNote } from '../storage/events.ts'
+import type { HitlBrief, Store } from '../storage/store.ts'
+import type { HitlEvent } from './events.ts'
+import {
+  type Hook,
+  isChat,
+  type MessageOptions,
+  messageOf,
+  messageOfMore,
+  type Post,
+  type WebhookMessage,
+} from './messages/message.ts'
+import { incidentEvents } from './messages/pager-duty.ts'
+
+/** Messages of a hook that wait in an order of their own. */
+export interface MessageQueue {
+  /** In the store. */
+  readonly name: string
+  readonly types: WebhookSubscription['types']
+  /** How long a message waits; it is not sent when its request was decided until then. */
+  readonly afterMs: number
+}
+
+const minute = 60_000
+
+/** Name of a hook in the store. The address often contains a key. */
+const hookName = ({ Url, Format }: Hook): string => hash('sha256', `${Format} ${Url}`).slice(0, 32)
+
+/** With `AfterMinutes` requests have a queue of their own: what ends a request is sent at once. */
+export function queuesOf(hook: Hook): readonly MessageQueue[] {
+  const name = hookName(hook)
+  const types = typesOf(hook)
+  if (hook.AfterMinutes === 0) return [{ name, types, afterMs: 0 }]
+  return [
+    { name, types: types.filter(type => type !== 'pending'), afterMs: 0 },
+    { name: `${name}-after`, types: ['pending'], afterMs: hook.AfterMinutes * minute },
+  ]
+}
+
+function typesOf({ Events, Format }: Hook): MessageQueue['types'] {
+  if (Format === 'pagerDuty') return [...new Set([...Events, ...incidentEvents])]
+  return Events.length === 0 ? ['pending'] : Events
+}
+
+export interface SenderParts extends MessageOptions {
+  readonly store: Pick<Store, 'deliveries'>
+  readonly clock: Clock
+  readonly post: Post
+  /** The data of an event for a hook. Throws for the event of another version. */
+  readonly describe: (event: EventNote) => HitlEvent['data']
+  /** A request as it is now. */
+  readonly find: (hitlId: string) => Promise<Pick<HitlBrief, 'status' | 'rule'> | undefined>
+  /** Undefined for an agent that does not exist any more. */
+  readonly ownerOf: (agentId: string) => string | undefined
+  readonly report: (what: string, error: unknown) => void
+  /** Pauses before each retry, milliseconds. */
+  readonly delays?: readonly number[]
+}
+
+interface SenderOptions extends SenderParts {
+  readonly hook: Hook
+  readonly queue: MessageQueue
+  readonly index: number
+  readonly stop: AbortSignal
+}
+
+/** The outcome of a message. `left`: another gateway, or this one later, sends it. */
+interface DeliveryResult {
+  readonly left: boolean
+  readonly failure?: unknown
+}
+
+const backOff = [1_000, 5_000, 30_000, 120_000, 600_000]
+/** Messages read at a time. */
+const readAtOnce = 20
+/** Messages of a minute in a chat. The requests that come then are one message of the next minute. */
+const chatPerMinute = 20
+/** Requests in that message; more have another one. */
+const longestBatch = 200
+
+export class WebhookSender {
+  readonly name: string
+  /** Times at which the lease ends. The steady clock of a paused machine stands still. */
+  lease: { readonly steady: number; readonly wall: number } | undefined
+  readonly #options: SenderOptions
+  readonly #burst: Burst
+  #sending: Promise<void> | undefined
+  /** There may be more messages than were read last. */
+  #more = false
+  /** Event that was sent and may still be in the store. */
+  #done: string | undefined
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+    this.name = options.queue.name
+    this.#burst = new Burst(options.clock, isChat(options.hook) ? chatPerMinute : Number.POSITIVE_INFINITY)
+  }
+
+  get #mayGoOn(): boolean {
+    const { stop, clock } = this.#options
+    const { lease } = this
+    return !stop.aborted && lease !== undefined && clock.steady() < lease.steady && clock.now() < lease.wall
+  }
+
+  notify({ type }: HitlEvent): void {
+    if (this.#options.queue.types.includes(type)) void this.send()
+  }
+
+  /** Resolves when nothing is left that this gateway may send now. */
+  async send(): Promise<void> {
+    this.#more = true
+    if (this.#mayGoOn) this.#sending ??= this.#sendAll()
+    await this.#sending
+  }
+
+  async #sendAll(): Promise<void> {
+    const { deliveries } = this.#options.store
+    try {
+      while (this.#more && this.#mayGoOn) {
+        this.#more = false
+        const isBatch = this.#burst.endsInBatch()
+        const limit = isBatch ? longestBatch : readAtOnce
+        const read = await deliveries.next(this.name, limit)
+        if (!(await (isBatch ? this.#sendBatch(read) : this.#sendEach(read)))) return
+        if (read.length === limit) this.#more = true
+      }
+    } catch {
+      // The store fails: the next sweep or event tries again.
+    } finally {
+      this.#sending = undefined
+    }
+  }
+
+  /** False when the rest must be sent later or by another gateway. */
+  async #sendEach(deliveries: readonly Delivery[]): Promise<boolean> {
+    for (const delivery of deliveries) {
+      if (this.#isEarly(delivery) || this.#burst.isFull || (await this.#isLeft(delivery))) return false
+      await this.#options.store.deliveries.remove(delivery)
+    }
+    return true
+  }
+
+  /** Sends one message for all requests among these, and the others one by one. */
+  async #sendBatch(deliveries: readonly Delivery[]): Promise<boolean> {
+    const { hook, store } = this.#options
+    const [requests, others] = [deliveries.filter(isRequest), deliveries.filter(one => !isRequest(one))]
+    const wanted: HitlEvent[] = []
+    const due = requests.filter(request => !this.#isEarly(request))
+    for (const request of due) {
+      const event = this.#eventOf(request)
+      if (event !== undefined && (await this.#isWanted(event))) wanted.push(event)
+    }
+    const last = wanted.at(-1)
+    if (last !== undefined) {
+      const message = () =>
+        wanted.length === 1
+          ? messageOf(hook, last, this.#options)
+          : messageOfMore(hook, last, wanted.length, this.#options)
+      const result = await this.#deliver(message)
+      this.#report(result, `${wanted.length} requests`)
+      if (result.left) return false
+    }
+    for (const request of due) await store.deliveries.remove(request)
+    return due.length === requests.length && (await this.#sendEach(others))
+  }
+
+  #isEarly({ note }: Delivery): boolean {
+    const { queue, clock } = this.#options
+    return queue.afterMs > 0 && clock.now() < note.at + queue.afterMs
+  }
+
+  async #isLeft(delivery: Delivery): Promise<boolean> {
+    if (this.#done === delivery.event) return false
+    const event = this.#eventOf(delivery)
+    if (event === undefined || !(await this.#isWanted(event))) return false
+    const { hook } = this.#options
+    const result = await this.#deliver(() => messageOf(hook, event, this.#options))
+    if (!result.left) this.#done = delivery.event
+    const { type, hitlId, data } = delivery.note
+    this.#report(result, `${type} ${hitlId ?? data.agentId}`)
+    return result.left
+  }
+
+  /** Whether the hook is for this event. A request is looked up where its rule counts, or whether it still waits. */
+  async #isWanted({ hitlId, data }: HitlEvent): Promise<boolean> {
+    const { hook, queue, find, ownerOf } = this.#options
+    const { Rules, Owners } = hook
+    if (Owners.length > 0 && !Owners.includes(ownerOf(String(data['agentId'])) ?? '')) return false
+    if (hitlId === null || (Rules.length === 0 && queue.afterMs === 0)) return true
+    const request = await find(hitlId)
+    if (request === undefined || (queue.afterMs > 0 && request.status !== 'Pending')) return false
+    return Rules.length === 0 || (request.rule !== null && Rules.includes(request.rule))
+  }
+
+  #report({ left, failure }: DeliveryResult, what: string): void {
+    if (failure === undefined) return
+    const { index, report } = this.#options
+    report(`webhook ${index} ${left ? 'has not been told yet' : 'was not told'} of ${what}`, failure)
+  }
+
+  #eventOf({ event: id, note }: Delivery): HitlEvent | undefined {
+    const { type, at, hitlId } = note
+    try {
+      return { id, type, at, hitlId, data: this.#options.describe(note) }
+    } catch (error) {
+      // Another version of the gateway may have written it.
+      this.#options.report('an event for a webhook could not be read', error)
+      return undefined
+    }
+  }
+
+  /** Retries until the hook accepts the message, rejects it for good, or the tries are used up. */
+  async #deliver(message: () => WebhookMessage): Promise<DeliveryResult> {
+    const { stop, post, delays = backOff } = this.#options
+    this.#burst.count()
+    let failure: unknown
+    for (const delay of [0, ...delays]) {
+      // The pause is aborted only when the gateway stops: nothing more is sent.
+      if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
+      if (!this.#mayGoOn) return { left: true, failure }
+      try {
+        const status = await post(message(), stop)
+        if (status >= 200 && status < 300) return { left: false }
+        failure = `answered ${status}`
+        if (!isPassing(status)) return { left: false, failure }
+      } catch (error) {
+        failure = error
+      }
+    }
+    return { left: stop.aborted, failure }
+  }
+}
+
+const isRequest = ({ note }: Delivery): boolean => note.type === 'pending'
+
+/** Whether the hook may accept the same message later. */
+function isPassing(status: number): boolean {
+  return status >= 500 || status === 408 || status === 429
+}
+
+/** Messages of the minute under way. */
+class Burst {
+  readonly #clock: Pick<Clock, 'steady'>
+  readonly #max: number
+  #since = Number.NEGATIVE_INFINITY
+  #count = 0
+
+  constructor(clock: Pick<Clock, 'steady'>, max: number) {
+    this.#clock = clock
+    this.#max = max
+  }
+
+  get isFull(): boolean {
+    return this.#count >= this.#max && this.#clock.steady() < this.#since + minute
+  }
+
+  count(): void {
+    this.endsInBatch()
+    this.#count += 1
+  }
+
+  /** Begins another minute when the last one is over. True when that one was full: what waits since is one message. */
+  endsInBatch(): boolean {
+    if (this.#clock.steady() < this.#since + minute) return false
+    const wasFull = this.#count >= this.#max
+    this.#since = this.#clock.steady()
+    this.#count = 0
+    return wasFull
+  }
+}
