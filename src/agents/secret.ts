@@ -132,4 +132,4 @@ function createThread({ queueLength, idleMs = usualIdleMs, onCrash }: SecretHash
   }
 }
 
-const tooManyLogins = (): Refusal => refuse('too_many_logins', undefined, { headers: ['Retry-After', '1'] })
+const tooManyLogins = (): Refusal => refuse('too_many_logins')

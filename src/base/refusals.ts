@@ -1,4 +1,5 @@
 import type { FailureKind } from './failure-kinds.ts'
+import { withRetryAfter } from './retry-after.ts'
 
 /**
  * The one table of refusals: answers the gateway makes itself instead of forwarding (spec.md section 7).
@@ -280,8 +281,10 @@ export interface Refusal extends RefusalExtras {
 
 /** A refusal with its status; `detail` replaces the table's text and must be safe to show to the caller. */
 export function refuse(code: RefusalCode, detail?: string, extras?: RefusalExtras): Refusal {
-  const kind = refusalKinds[code]
-  return { refusal: code, status: kind.status, detail: detail ?? kind.detail, ...extras }
+  const { status, detail: usual } = refusalKinds[code]
+  const refusal = { refusal: code, status, detail: detail ?? usual, ...extras }
+  const headers = withRetryAfter(code, status, extras?.headers)
+  return headers === undefined ? refusal : { ...refusal, headers }
 }
 
 export function isRefusal(value: unknown): value is Refusal {

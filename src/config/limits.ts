@@ -1,4 +1,4 @@
-import { integer } from './setting.ts'
+import { choice, integer } from './setting.ts'
 
 /** Settings under `System` that limit agents, callers of the management API, and trust in upstreams. */
 export const limits = {
@@ -6,6 +6,11 @@ export const limits = {
     RequestsPerMinute: integer(600, 'Steady pace of one agent on /proxy.', { min: 1, max: 10_000_000 }),
     Burst: integer(100, 'Requests of one agent that may arrive at once.', { min: 1, max: 10_000_000 }),
     MaxInFlight: integer(64, 'Requests of one agent under way at once; more get 429.', { min: 1, max: 1_000_000 }),
+    Fields: choice(
+      ['Refused', 'Low', 'Always'],
+      'Low',
+      'Answers with RateLimit fields: 429 alone; also those that leave less than a tenth of Burst; all. With Fleet:RateLimits Shared, 429 alone.',
+    ),
   },
   ManagementRateLimit: {
     RequestsPerMinute: integer(600, 'Steady pace of one caller of the management API.', { min: 1, max: 10_000_000 }),

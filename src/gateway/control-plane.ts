@@ -3,6 +3,7 @@ import { isRefusal } from '../base/refusals.ts'
 import { uuid } from '../config/formats.ts'
 import { type CallerRate, takeAsked } from '../limits/caller-rate.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
+import { paceOf } from '../limits/token-bucket.ts'
 import { builtConsole, type ConsoleProvider } from '../management/console-files.ts'
 import { createManagement } from '../management/management.ts'
 import type { FailedLogin, ManagementParts } from '../management/parts.ts'
@@ -70,6 +71,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     takeCall: callerId =>
       managementRate.take(callerId, clock.steady()) ??
       takeAsked(managementRate, callerId, { now: () => clock.steady() }),
+    callLimit: paceOf(config.System.ManagementRateLimit),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
     fencedAs,

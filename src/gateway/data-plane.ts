@@ -104,6 +104,11 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
   return host => matchesAnyHost(patterns, host)
 }
 
+function lowRateOf({ System: { RateLimit } }: Config): number {
+  if (RateLimit.Fields === 'Always') return Number.POSITIVE_INFINITY
+  return RateLimit.Fields === 'Low' ? RateLimit.Burst / 10 : 0
+}
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
@@ -119,7 +124,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,
     clock,
-    agentRate,
+    ...{ agentRate, lowRate: lowRateOf(config) },
     requests,
     heldBytes,
     bodyMemory: createBodyMemory(maxSpareMemory(config)),

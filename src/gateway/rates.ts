@@ -13,16 +13,6 @@ import { createRateLimiter, type RateLimit } from '../limits/token-bucket.ts'
 import type { LoginLimit } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 
-interface PaceSettings {
-  readonly RequestsPerMinute: number
-  readonly Burst: number
-}
-
-export const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit => ({
-  requestsPerMinute: RequestsPerMinute,
-  burst: Burst,
-})
-
 /** Whether limits hold for all gateways together. */
 export const sharesRates = ({ Storage, Fleet }: Config): boolean =>
   Storage.Provider === 'PostgreSQL' && Fleet.RateLimits === 'Shared'
@@ -47,14 +37,14 @@ export interface LeasedRate extends CallerRate {
 
 export function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): LeasedRate {
   if (leases === undefined) {
-    const { take } = createRateLimiter(limit, rates)
-    return { take, asked: async () => {}, tokens: undefined }
+    const limiter = createRateLimiter(limit, rates)
+    return { take: limiter.take, left: () => limiter.left, asked: async () => {}, tokens: undefined }
   }
   const count = new Int32Array(gateways)
   const members = () => Math.max(1, count[0]!)
   const buckets = new LeasedBuckets({ limit, leases, rates, members, onNeed: key => tokens.need(key) })
   const tokens = tokensFor(buckets)
-  return { take: (key, now) => buckets.take(key, now), asked: key => tokens.asked(key), tokens }
+  return { take: (key, now) => buckets.take(key, now), asked: key => tokens.asked(key), left: () => undefined, tokens }
 }
 
 /** Buckets of tokens that all gateways share. */
@@ -85,9 +75,14 @@ export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: G
 
 /** The rate of callers of the management API. It uses the tables of agents with separate keys. */
 export function createManagementPace(limit: RateLimit, parts: RateParts): LeasedRate {
-  const { take, asked, tokens } = createPace(limit, parts)
+  const { take, asked, left, tokens } = createPace(limit, parts)
   const keyOf = (callerId: string) => `management ${callerId}`
-  return { take: (callerId, now) => take(keyOf(callerId), now), asked: callerId => asked(keyOf(callerId)), tokens }
+  return {
+    take: (callerId, now) => take(keyOf(callerId), now),
+    asked: callerId => asked(keyOf(callerId)),
+    left,
+    tokens,
+  }
 }
 
 /** The limit of failed logins in all gateways together; undefined when each gateway counts by itself. */

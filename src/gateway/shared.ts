@@ -9,11 +9,11 @@ import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
-import { rateShape } from '../limits/token-bucket.ts'
+import { paceOf, rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log/log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 import { passedToAgents } from './entrypoints.ts'
-import { createManagementPace, createPace, type LeasedRate, paceOf, type RateParts, sharesRates } from './rates.ts'
+import { createManagementPace, createPace, type LeasedRate, type RateParts, sharesRates } from './rates.ts'
 
 interface ListeningOptions {
   readonly passedSockets?: readonly PassedEndpoint[]

@@ -23,8 +23,6 @@ import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
 const outcomeWaitsMs = 600_000
-/** `Retry-After` when the queue is full, seconds. */
-const retryAfterSeconds = 30
 
 export function suspend(options: HitlOptions, held: Suspension): Promise<Suspended | Refusal> {
   const problem = problemOf(options, held)
@@ -131,18 +129,16 @@ function suspendEntry(record: HitlRecord, held: Suspension) {
   }
 }
 
-const later = { headers: ['Retry-After', String(retryAfterSeconds)] }
-
 const fullLimits: Readonly<Record<Full, { readonly bound: QueueBound; readonly refusal: Refusal }>> = {
-  queueFull: { bound: 'hitl_queue', refusal: refuse('hitl_queue_full', undefined, later) },
+  queueFull: { bound: 'hitl_queue', refusal: refuse('hitl_queue_full') },
   agentQueueFull: {
     bound: 'agent_hitl_queue',
-    refusal: refuse('hitl_queue_full', 'Too many requests of this agent are waiting for review.', later),
+    refusal: refuse('hitl_queue_full', 'Too many requests of this agent are waiting for review.'),
   },
-  bytesFull: { bound: 'hitl_bytes', refusal: refuse('hitl_storage_full', undefined, later) },
+  bytesFull: { bound: 'hitl_bytes', refusal: refuse('hitl_storage_full') },
   agentBytesFull: {
     bound: 'agent_hitl_bytes',
-    refusal: refuse('hitl_storage_full', 'The requests of this agent take all the storage that it may use.', later),
+    refusal: refuse('hitl_storage_full', 'The requests of this agent take all the storage that it may use.'),
   },
 }
 

@@ -4,6 +4,8 @@ export interface CallerRate {
   take(key: string, now: number): number | undefined
   /** Resolves when the fleet was asked for the key, or takes too long to answer. */
   asked(key: string): Promise<void>
+  /** Requests that could follow at once the one that was taken last; undefined when the fleet counts them. */
+  left(): number | undefined
 }
 
 /** The fleet is asked for a token at most this many times: other calls of the caller may take the leased tokens. */

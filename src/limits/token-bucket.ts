@@ -11,9 +11,22 @@ export interface RateLimit {
   readonly burst: number
 }
 
+/** A limit as the settings have it. */
+interface PaceSettings {
+  readonly RequestsPerMinute: number
+  readonly Burst: number
+}
+
+export const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit => ({
+  requestsPerMinute: RequestsPerMinute,
+  burst: Burst,
+})
+
 export interface RateLimiter {
   /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
   take(key: string, now: number): number
+  /** Requests that could follow at once the one that was taken last. */
+  readonly left: number
   /** Requests that the bucket lacks until it is full. */
   owed(key: string, now: number): number
 }
@@ -26,14 +39,18 @@ const arrivalField = 0
 export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLimiter {
   const interval = 60_000 / limit.requestsPerMinute
   const tolerance = interval * (limit.burst - 1)
+  let early = 0
   return {
+    get left() {
+      return Math.max(0, Math.floor(1e-6 - early / interval))
+    },
     take(key, now) {
       table.lock()
       try {
         const slot = table.claim(key, other => table.get(other, arrivalField) <= now)
         if (slot < 0) return interval
         const arrival = Math.max(table.get(slot, arrivalField), now)
-        const early = arrival - now - tolerance
+        early = arrival - now - tolerance
         // Rounding must not refuse the last request of a burst.
         if (early > 1e-6) return early
         table.set(slot, arrivalField, arrival + interval)

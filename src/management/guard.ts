@@ -3,6 +3,7 @@ import { agentProblem, refuseStatus } from '../agents/agent.ts'
 import type { ApiOperation } from '../api/openapi.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { fieldValues } from '../http/headers.ts'
+import { rateFields } from '../limits/rate-fields.ts'
 import { keyIdOf } from '../tokens/agent-key.ts'
 import { sessionClaim } from '../tokens/issue.ts'
 import { presentedToken, refuseToken } from '../tokens/problem.ts'
@@ -81,7 +82,9 @@ async function inPace(
   // While the fleet was asked, the caller may have been revoked.
   if (wait === 0) return typeof taken === 'number' ? caller : authenticate(req, parts)
   parts.noteRateLimited(id, requestId)
-  return refuse('rate_limited', undefined, { headers: ['Retry-After', String(Math.ceil(wait / 1_000))] })
+  const seconds = Math.ceil(wait / 1_000)
+  const fields = rateFields(parts.callLimit, 0, seconds)
+  return refuse('rate_limited', undefined, { headers: ['Retry-After', String(seconds), ...fields] })
 }
 
 /** The active agent whose token the request carries (spec 5.3). */

@@ -47,11 +47,12 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
       const { parts, took } = await last
       const others = Object.entries(watched).map(([name, isWell]) => [name, wordFor(isWell())])
       const healthy = Object.values(parts).every(state => state === 'Healthy')
-      return jsonReply(healthy ? 200 : 503, {
+      const report = {
         status: wordFor(healthy),
         healthCheckDuration: formatTimespan(took),
         parts: { ...parts, ...Object.fromEntries(others) },
-      })
+      }
+      return healthy ? jsonReply(200, report) : jsonReply(503, report, ['Retry-After', '1'])
     },
   }
 }

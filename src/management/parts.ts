@@ -12,6 +12,7 @@ import type { Authority } from '../intercept/authority.ts'
 import type { Rotation } from '../intercept/stored-authority.ts'
 import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { RuleTally } from '../limits/rule-tally.ts'
+import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -56,6 +57,8 @@ export interface ManagementParts {
   readonly noteFailedLogin: (failed: FailedLogin) => void
   /** Takes one call of a caller: 0, or the milliseconds until it may call. A promise when the fleet must be asked. */
   readonly takeCall: (callerId: string) => number | Promise<number>
+  /** The limit of these calls. */
+  readonly callLimit: RateLimit
   /** A call was refused by it. */
   readonly noteRateLimited: (callerId: string, requestId: string) => void
   readonly store: Pick<Store, 'audit' | 'ping'>

@@ -12,7 +12,7 @@ export function answer(exchange: Exchange, given: Refusal): void {
   exchange.refusal = refusal.refusal
   exchange.cause = refusal.cause
   exchange.failure = refusal.failure
-  const { rpc, res, hitlId, requestId } = exchange
+  const { rpc, res, hitlId, requestId, rateFields } = exchange
   if (rpc !== undefined && !res.writableEnded && (rpc.isStream || !res.headersSent)) {
     exchange.ending ??= 'refused'
     rpc.refuse(hitlId === undefined ? refusal : { ...refusal, members: { hitlId, ...refusal.members } })
@@ -20,7 +20,9 @@ export function answer(exchange: Exchange, given: Refusal): void {
   }
   if (res.headersSent) exchange.ending = 'broken'
   else exchange.ending ??= 'refused'
-  sendRefusal(res, refusal, requestId, errorFormatOf(exchange.rawTarget))
+  const { headers = [] } = refusal
+  const whole = rateFields === undefined ? refusal : { ...refusal, headers: [...headers, ...rateFields] }
+  sendRefusal(res, whole, requestId, errorFormatOf(exchange.rawTarget))
 }
 
 /**

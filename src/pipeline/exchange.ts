@@ -143,6 +143,8 @@ export class Exchange {
   progress: TransferProgress | undefined = undefined
   /** Agent whose slot (MaxInFlight) it holds; see admit.ts. */
   slotOf: string | undefined = undefined
+  /** RateLimit fields of its answer. */
+  rateFields: readonly string[] | undefined = undefined
   /** Its index among the exchanges in flight (watch.ts). */
   slot = -1
   /** Number of starts (pipeline.ts). */

@@ -46,6 +46,8 @@ export interface Parts {
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly agentRate: CallerRate
+  /** An answer names what the agent may still ask when fewer requests are left. */
+  readonly lowRate: number
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
   readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>

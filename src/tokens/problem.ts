@@ -33,7 +33,7 @@ export function refuseToken(problem: TokenProblem, field: string): Refusal {
   // A new token would not help: the same one may be fine in a moment.
   if (problem === 'unverified') {
     const detail = `The token in ${field} ${texts[problem]} now. Try again.`
-    return refuse('busy', detail, { headers: ['Retry-After', '1'], cause: problem })
+    return refuse('busy', detail, { cause: problem })
   }
   const reason = `The token in ${field} ${texts[problem]}`
   return challenge(problem, { reason, remedy: remedies[problem] ?? newToken, error: 'invalid_token' })

@@ -115,10 +115,7 @@ const timeouts: ReadonlySet<FailureKind> = new Set([
  */
 export function refuseFailure(kind: FailureKind, isPublic: boolean): Refusal {
   if (ownLimits[kind] !== undefined) {
-    return refuse(kind === 'busy' ? 'upstream_busy' : 'busy', undefined, {
-      failure: kind,
-      headers: ['Retry-After', '1'],
-    })
+    return refuse(kind === 'busy' ? 'upstream_busy' : 'busy', undefined, { failure: kind })
   }
   const code = timeouts.has(kind) ? 'upstream_timeout' : 'upstream_failed'
   return isPublic

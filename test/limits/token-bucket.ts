@@ -24,6 +24,22 @@ t.test('after a burst one request passes per interval', async t => {
   t.equal(limiter.take('a', 1_000), 1_000)
 })
 
+t.test('what is left is what may follow at once', async t => {
+  const limiter = create({ requestsPerMinute: 60, burst: 3 })
+  const left = (now: number) => [limiter.take('a', now), limiter.left]
+  t.strictSame(
+    [left(0), left(0), left(0), left(0)],
+    [
+      [0, 2],
+      [0, 1],
+      [0, 0],
+      [1_000, 0],
+    ],
+  )
+  t.strictSame(left(2_500), [0, 1])
+  t.strictSame(left(60_000), [0, 2])
+})
+
 t.test('a refused request takes nothing', async t => {
   const limiter = create({ requestsPerMinute: 60, burst: 1 })
   limiter.take('a', 0)

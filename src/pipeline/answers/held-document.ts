@@ -100,5 +100,5 @@ export function holdAnswer(exchange: Sendable, bytes: number, { heldBytes, bound
     return undefined
   }
   bounds.reached(bound, exchange.agent.id, exchange.requestId)
-  return refuse('busy', 'Too many bodies are being held. Wait as Retry-After says.', { headers: ['Retry-After', '1'] })
+  return refuse('busy', 'Too many bodies are being held. Wait as Retry-After says.')
 }

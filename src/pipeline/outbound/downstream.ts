@@ -50,9 +50,10 @@ export abstract class Downstream implements AgentOutput {
   protected abstract cutOff(refusal: Refusal): void
 
   protected passHead(head: ResponseHead): void {
-    const { res, req, interests, requestId } = this.exchange
+    const { res, req, interests, requestId, rateFields } = this.exchange
     const fields = answerFields(head.fields, this.exchange)
     fields.push(requestIdField, requestId)
+    if (rateFields !== undefined) fields.push(...rateFields)
     // The rest of the upload is not read, so the next request on this connection could not be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false

@@ -1,6 +1,8 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget } from '../../base/target.ts'
 import { takeAsked } from '../../limits/caller-rate.ts'
+import { inFlightFields, rateFields, secondsUntilFull } from '../../limits/rate-fields.ts'
+import { paceOf } from '../../limits/token-bucket.ts'
 import type { Authenticated, Exchange, StepOutcome, StepResult } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
@@ -32,7 +34,16 @@ function limit(exchange: Authenticated, parts: Parts): StepResult {
   // Whether a CONNECT takes a place is decided later (intercept.ts).
   const slot = addressing.road === 'tunnel' ? undefined : takeSlot
   if (wait === undefined) return slot?.(exchange, parts) ?? untilAsked(exchange, parts)
-  return wait > 0 ? refuseRate(exchange, wait, parts) : slot?.(exchange, parts)
+  if (wait > 0) return refuseRate(exchange, wait, parts)
+  if (parts.lowRate > 0) noteLow(exchange, parts)
+  return slot?.(exchange, parts)
+}
+
+function noteLow(exchange: Exchange, { agentRate, lowRate, config }: Parts): void {
+  const left = agentRate.left()
+  if (left === undefined || left >= lowRate) return
+  const limit = paceOf(config.System.RateLimit)
+  exchange.rateFields = rateFields(limit, left, secondsUntilFull(limit, left))
 }
 
 async function untilAsked(exchange: Authenticated, parts: Parts): Promise<StepOutcome> {
@@ -49,7 +60,7 @@ export function takeSlot(exchange: Authenticated, parts: Parts): Refusal | undef
   const { agent, requestId } = exchange
   if (!parts.requests.take(agent.id, 1, parts.config.System.RateLimit.MaxInFlight)) {
     parts.bounds.reached('agent_requests', agent.id, requestId)
-    return refuse('agent_busy', undefined, { headers: ['Retry-After', '1'] })
+    return refuse('agent_busy', undefined, { headers: inFlightFields(parts.config.System.RateLimit.MaxInFlight) })
   }
   exchange.slotOf = agent.id
   return undefined
@@ -64,11 +75,8 @@ export function releaseSlot(exchange: Exchange, parts: Parts): void {
 
 /** @param wait milliseconds until the next request may pass */
 function refuseRate({ agent, requestId }: Authenticated, wait: number, parts: Parts): Refusal {
-  const { RequestsPerMinute, Burst } = parts.config.System.RateLimit
   parts.bounds.reached('agent_rate', agent.id, requestId)
-  const policy = `"agent";q=${RequestsPerMinute};w=60;burst=${Burst}`
-  const seconds = String(Math.ceil(wait / 1_000))
-  return refuse('rate_limited', undefined, {
-    headers: ['Retry-After', seconds, 'RateLimit-Policy', policy, 'RateLimit', `"agent";r=0;t=${seconds}`],
-  })
+  const seconds = Math.ceil(wait / 1_000)
+  const fields = rateFields(paceOf(parts.config.System.RateLimit), 0, seconds)
+  return refuse('rate_limited', undefined, { headers: ['Retry-After', String(seconds), ...fields] })
 }

@@ -113,9 +113,7 @@ function hold(exchange: Admitted, bytes: number, { heldBytes, bounds }: Outbound
     return undefined
   }
   bounds.reached(bound, agentId, exchange.requestId)
-  return refuse('busy', 'Too many request bodies are being held. Wait as Retry-After says.', {
-    headers: ['Retry-After', '1'],
-  })
+  return refuse('busy', 'Too many request bodies are being held. Wait as Retry-After says.')
 }
 
 /** Call it when the held bytes of an exchange are no longer in memory, or are being sent. */

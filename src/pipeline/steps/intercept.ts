@@ -43,5 +43,5 @@ const notPermitted = refuse('egress_denied', undefined, { cause: 'the CA may not
 
 function refuseTunnel({ agent, requestId }: Admitted, { bounds }: Parts): Refusal {
   bounds.reached('tunnels', agent.id, requestId)
-  return refuse('too_many_tunnels', undefined, { headers: ['Retry-After', '1'] })
+  return refuse('too_many_tunnels')
 }
