@@ -2,18 +2,19 @@
  * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`, and the
  * one above says what did not run. Arguments are test files to run alone, without the other checks and without coverage.
  *
- * Each file is a program that prints TAP, and is started as one: the runner of tap loads its own hooks into every
- * thread of every process, which takes as long again as all the tests.
+ * Each file is a program that prints TAP. Those of a folder run in one process, as they load much the same, but for those
+ * that measure their process. The runner of tap loads its own hooks into every thread of every process, which takes as
+ * long again as all the tests.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { consoleBuild } from './fixtures/console-build.ts'
 import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
-import { runFile } from './fixtures/run-file.ts'
+import { type FileResult, runFiles } from './fixtures/run-files.ts'
 
 /** Least share of src/ that the tests run through, per cent. */
 const leastCoverage = { lines: 95, branches: 95 }
@@ -37,6 +38,11 @@ const alsoInFleet = [
   'test/proxy/hitl-wait.ts',
   'test/lifecycle/restart.ts',
 ]
+/** Files that look at their whole process: it is their own. */
+const looksAtProcess =
+  /fixtures\/(memory|cpu-time|long-life|fleet\/fault)\.ts|process\.(\w*Usage|on|env\[.*\] =)|\/proc\/self|mock\.timers/
+/** Most files of one process: the last one ends when one process alone still runs. */
+const mostFiles = 10
 /** The longest go first, so that none is left to run alone at the end. */
 const longest = [
   'test/cli/serve.ts',
@@ -57,7 +63,9 @@ const env: NodeJS.ProcessEnv = {
 }
 
 const counted = { passed: 0, failed: 0 }
-const ran: { readonly file: string; readonly ms: number; readonly cpuMs: number; readonly seconds: string }[] = []
+const ran: { readonly file: string; readonly cpuMs: number; readonly seconds: string }[] = []
+/** Milliseconds of what the files of a process share, such as a browser. */
+let cpuOfShared = 0
 
 function count(passed: boolean, name: string): void {
   counted[passed ? 'passed' : 'failed']++
@@ -119,31 +127,54 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
   if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
+/** Divides the files among processes: those of a folder, some at a time. */
+function divided(files: readonly string[]): readonly (readonly string[])[] {
+  const groups: string[][] = []
+  const open = new Map<string, string[]>()
+  for (const file of files) {
+    const isAlone = longest.includes(file) || looksAtProcess.test(readFileSync(join(root, file), 'utf8'))
+    const kind = `${dirname(file)} ${unmeasured.test(file)}`
+    let group = isAlone ? undefined : open.get(kind)
+    if (group === undefined || group.length === mostFiles) {
+      group = []
+      groups.push(group)
+      if (!isAlone) open.set(kind, group)
+    }
+    group.push(file)
+  }
+  return groups
+}
+
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
-  const waiting = [...files]
+  const waiting = [...divided(files)]
   const work = async (): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const folder = measured && !unmeasured.test(file) ? join(measures, file.replaceAll('/', '-')) : undefined
+    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
+      const [first = ''] = group
+      const folder = measured && !unmeasured.test(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
-      const result = await runFile(file, { cwd: root, env: { ...env, ...coverage } })
-      counted.passed += result.passed
-      counted.failed += result.failed
-      const seconds = `${(result.ms / 1_000).toFixed(1)} s, ${(result.cpuMs / 1_000).toFixed(1)} s of CPU`
-      ran.push({ file, ms: result.ms, cpuMs: result.cpuMs, seconds })
-      const title = `${file} ${seconds} (${result.passed + result.failed} tests)`
-      console.log(`${result.failed === 0 ? 'ok    ' : 'FAILED'}  ${title}`)
-      if (result.failed > 0) console.log(result.said)
+      const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage } })
+      for (const result of results) tellResult(result)
+      cpuOfShared += sharedCpuMs
       if (folder !== undefined) keepOwn(folder)
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
 }
 
+function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void {
+  counted.passed += passed
+  counted.failed += failed
+  const seconds = `${(ms / 1_000).toFixed(1)} s, ${(cpuMs / 1_000).toFixed(1)} s of CPU`
+  ran.push({ file, cpuMs, seconds })
+  console.log(`${failed === 0 ? 'ok    ' : 'FAILED'}  ${file} ${seconds} (${passed + failed} tests)`)
+  if (failed > 0) console.log(said)
+}
+
 /** The files that take the most processor time, and the sum of all. */
 function tellSlowest(): void {
   const seconds = (ms: number): string => `${(ms / 1_000).toFixed(0)} s`
-  const cpu = ran.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
+  const cpu = ran.reduce((sum, { cpuMs }) => sum + cpuMs, cpuOfShared)
   console.log(
     `${ran.length} files, ${seconds(performance.now())}, ${seconds(cpu)} of CPU. The ten with the most CPU time:`,
   )

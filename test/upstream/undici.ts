@@ -1,14 +1,16 @@
 /** The second client of HTTP/1.1 holds to the same tests as the first. All of them: `npm run test:undici`. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { runFile } from '../fixtures/run-file.ts'
+import { runFiles } from '../fixtures/run-files.ts'
 
 const cwd = fileURLToPath(new URL('../..', import.meta.url))
 const env = { ...process.env, GATEWAY_TEST_CLIENT: 'Undici' }
 
-for (const file of ['test/upstream/http1-reuse.ts', 'test/proxy/upstream-fails.ts']) {
+const files = ['test/upstream/http1-reuse.ts', 'test/proxy/upstream-fails.ts']
+const { results } = await runFiles(files, { cwd, env })
+
+for (const { file, passed, failed, said } of results) {
   t.test(`${file} passes with undici`, async t => {
-    const { passed, failed, said } = await runFile(file, { cwd, env })
     t.ok(passed > 5)
     t.equal(failed, 0, said)
   })
