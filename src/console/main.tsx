@@ -8,6 +8,7 @@ import './styles/layout.css'
 import './styles/parts.css'
 import './styles/queue.css'
 import './styles/request.css'
+import './styles/body.css'
 
 async function start(): Promise<void> {
   const place = document.getElementById('app')

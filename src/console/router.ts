@@ -19,8 +19,15 @@ function go(to: string, { replace = false } = {}): void {
   hash.value = location.hash
 }
 
+/** Takes up an address that was opened a moment ago, of which no event came yet. Returns the path. */
+export function currentPath(): string {
+  hash.value = location.hash
+  return path.peek()
+}
+
 /** Changes the query of this route. */
 export function setSearch(values: Readonly<Record<string, string | undefined>>): void {
+  currentPath()
   const next = new URLSearchParams(search.value)
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined || value === '') next.delete(name)

@@ -76,7 +76,7 @@ t.test('behind what is shown at first they are counted, and of many the first ar
 
 t.test('a body that was not searched says so', async t => {
   await shows('application/json', gzipSync('{}'), { 'Content-Encoding': 'gzip' })
-  await sees(t, page.locator('.request-head'), 'Detectors did not search the body.')
+  await sees(t, page.locator('.request'), 'Detectors did not search the body.')
   await sees(t, page.locator('.body'), 'Content-Encoding is gzip')
 })
 

@@ -82,7 +82,7 @@ async function checkTarget(t: Test, id: string, { query }: Sent): Promise<void> 
   const target = await shownText(page, '.target')
   t.equal(target, `What will be sent:POST ${origin.url}/sent`)
   const pairs = await page.evaluate(
-    `[...document.querySelectorAll('.request section .grid')].find(one => one.caption?.textContent === 'Query')?.tBodies[0].innerText`,
+    `[...document.querySelectorAll('section[aria-labelledby=sent] .grid')].find(one => one.caption?.textContent === 'Query')?.tBodies[0].innerText`,
   )
   const wanted = query === '' ? undefined : query.slice(1).split('&').map(pairText).join('\n')
   t.equal(pairs, wanted, 'the query as it is sent')
@@ -124,7 +124,7 @@ t.test('T08 random requests', { timeout: 1_200_000 }, async t => {
     const later = [await hold(second), await hold(third)]
     await open(later[0]!)
     await page.getByText('Compared with').waitFor()
-    const compared = await claim('section[aria-labelledby=who]')
+    const compared = await claim('section[aria-labelledby=changes]')
     t.equal(compared.includes('Query, header fields and body are the same.'), isSame(first, second), 'called the same')
 
     const [name, other] = await page.locator('.row', { hasText: '/sent' }).locator('.row-what').allTextContents()

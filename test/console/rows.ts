@@ -143,13 +143,30 @@ t.test('the dialog for several shows each value that differs, and what was not o
   const dialog = page.getByRole('dialog')
   await sees(t, dialog, 'You have not opened 2 of 3.')
   await sees(t, dialog, 'The same: header fields.')
-  t.strictSame(await dialog.locator('thead th').allTextContents(), ['Request', 'Query: order', 'Body: amount'])
+  t.strictSame(await dialog.locator('thead th').allTextContents(), [
+    'Request',
+    'Verdict',
+    'Query: order',
+    'Body: amount',
+  ])
   const lines = await dialog.locator('tbody tr').allTextContents()
-  t.match(lines, [/^Refund 100 to c100100$/, /^Refund 250 to cnot opened250250$/, /^Refund 900 to cnot opened900900$/])
+  const told = lines.map(text => text.replace('ApproveDenyLeave it waiting', '|'))
+  t.match(told, [/^Refund 100 to c\|100100$/, /^Refund 250 to cnot opened\|250250$/, /^Refund 900 to cnot opened\|9/])
   await assertAccessible(t, page, 'the dialog for several')
+  await dialog.getByLabel('Verdict').nth(1).selectOption('Leave it waiting')
+  await dialog.getByLabel('Verdict').nth(2).selectOption('Deny')
+  await dialog.getByRole('textbox').fill('the last one is too much')
+  await page.getByRole('button', { name: 'Approve and send 1, deny 1' }).waitFor()
   await page.keyboard.press('Control+Enter')
-  await sees(t, page, '3 requests approved')
-  t.equal(bench.origin.seen.filter(({ target }) => target.startsWith('/refunds?order=')).length, 3)
+  await sees(t, page, '1 request approved, 1 request denied')
+  const sent = bench.origin.seen.filter(({ target }) => target.startsWith('/refunds?order='))
+  t.strictSame(
+    sent.map(({ target }) => target),
+    ['/refunds?order=100'],
+  )
+  const [left] = JSON.parse((await manage('GET', `/hitl?agentId=${bot.id}`)).text)
+  t.match(left, { title: 'Refund 250 to c' }, 'an exception waits on')
+  await bench.approve(left.id)
 })
 
 t.test('what is decided elsewhere while the dialog is open is left out, and shown so', async t => {

@@ -20,7 +20,7 @@ async function compared(first: Sent, second: Sent): Promise<string> {
 async function said(page: Page, id: string): Promise<string> {
   await page.goto(`${url}/console/#/requests/${id}`)
   await page.getByText('Compared with').waitFor()
-  const text = String(await page.evaluate('document.querySelector("section[aria-labelledby=who]").innerText'))
+  const text = String(await page.evaluate('document.querySelector("section[aria-labelledby=changes]").innerText'))
   await deny(id)
   return text.slice(text.indexOf('Compared with')).replace(/\s+/g, ' ')
 }
@@ -86,6 +86,29 @@ t.test('texts and bytes are compared, too', async t => {
   t.match(await compared(given(bytes(128)), given(bytes(129))), 'x{80} x{81}')
   const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
   t.match(await compared({ headers: form, body: 'a=1&a=2' }, { headers: form, body: 'a=1&a=3' }), 'a (2) 2 3')
+})
+
+t.test('what changed is marked in the body, with the value of before', async t => {
+  const bot = await bench.agent({ name: 'payer', ownerId: 'team-pay', policyName: 'careful' })
+  const send = (body: string) => hold('/marked', { bot, headers, body })
+  await approve(await send('{"to":"a\u202eb","list":[1,2],"gone":1,"same":"x","empty":"y"}'), {
+    comment: 'known payee',
+  })
+  const id = await send('{"to":"c","list":[1,3,4],"same":"x","empty":""}')
+  await page.goto(`${url}/console/#/requests/${id}`)
+  await page.locator('.json .changed').first().waitFor()
+  t.strictSame(await page.locator('.json .changed').allTextContents(), [
+    'cwas "au{202e}b"',
+    '3was 2',
+    '4new',
+    'was "y"',
+  ])
+  await sees(t, page.locator('#request-title'), /^payer of team-pay asks for POST \/marked at 127/)
+  await sees(t, page, 'Last verdicts on this agent under this rule')
+  await sees(t, page.locator('section[aria-labelledby=who]'), 'known payee')
+  await page.getByText('1 condition in detail').click()
+  await sees(t, page, 'input.method eq "POST"')
+  await deny(id)
 })
 
 t.test('a body that is gone is not called the same', async t => {

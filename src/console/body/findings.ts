@@ -1,17 +1,52 @@
-/** Places in which detectors found something, in the text that is shown. */
+/** Places in which detectors found something, or whose value is another than before, in the text that is shown. */
+import { plural } from '../text.ts'
 import { charactersAt } from './bytes.ts'
 
-export interface Finding {
-  readonly detector: string
-  /** Characters from `from` on and before `to`. */
+/** Why a piece of a text is marked. */
+export interface Marking {
+  /** What a detector found. */
+  readonly detector?: string | undefined
+  /** How the value is another one than before. */
+  readonly change?: string | undefined
+}
+
+/** Characters from `from` on and before `to`. */
+export interface Finding extends Marking {
   readonly from: number
   readonly to: number
 }
 
 /** A piece of a text, in one finding or in none. */
-export interface Segment {
+export interface Segment extends Marking {
   readonly text: string
-  readonly detector?: string | undefined
+}
+
+export const isMarked = ({ detector, change }: Marking): boolean => detector !== undefined || change !== undefined
+
+/** How many there are of each kind, in words; empty for none. */
+export function markingsText(list: readonly Marking[]): string {
+  const findings = list.filter(({ detector }) => detector !== undefined).length
+  const changes = list.filter(({ change }) => change !== undefined).length
+  const texts = [
+    ...(findings > 0 ? [plural(findings, 'finding')] : []),
+    ...(changes > 0 ? [plural(changes, 'change')] : []),
+  ]
+  return texts.join(' and ')
+}
+
+/**
+ * Adds changed values to findings. They do not overlap: the first finding within a changed value says that it is one.
+ *
+ * @param changes in order
+ */
+export function withChanges(findings: readonly Finding[], changes: readonly Finding[]): readonly Finding[] {
+  const all = [...findings]
+  const added = changes.filter(change => {
+    const [first] = touching(findings, change.from, change.to)
+    if (first !== undefined) all[all.indexOf(first)] = { ...first, change: change.change }
+    return first === undefined
+  })
+  return [...all, ...added].sort((left, right) => left.from - right.from)
 }
 
 /** @param places in bytes, in order, without overlaps */
@@ -20,8 +55,8 @@ export function findingsIn(bytes: Uint8Array, places: readonly Finding[]): reado
     bytes,
     places.flatMap(({ from, to }) => [from, to]),
   )
-  return places.map(({ detector }, index) => ({
-    detector,
+  return places.map((place, index) => ({
+    ...place,
     from: offsets[index * 2] ?? 0,
     to: offsets[index * 2 + 1] ?? 0,
   }))
@@ -69,15 +104,18 @@ export function segmentsOf(
   if (inside.length === 0) return from === to ? [] : [{ text: coding.decode(text.slice(from, to)) }]
   const segments: Segment[] = []
   let at = from
-  const take = (until: number, detector?: string) => {
+  const take = (until: number, marking?: Marking) => {
     const end = Math.max(at, Math.min(to, until))
-    if (end > at) segments.push({ text: coding.decode(text.slice(at, end)), detector })
+    // An empty value may be marked, too.
+    if (end > at || (from === to && marking !== undefined)) {
+      segments.push({ text: coding.decode(text.slice(at, end)), ...marking })
+    }
     at = end
   }
   const edges = new Edges(text, at, coding)
-  for (const { detector, ...place } of inside) {
-    take(edges.before(place.from))
-    take(edges.after(place.to), detector)
+  for (const { from, to, ...marking } of inside) {
+    take(edges.before(from))
+    take(edges.after(to), marking)
   }
   take(to)
   return segments

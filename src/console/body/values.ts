@@ -1,20 +1,27 @@
 /** The single values of a request, each with a name of its own, so that requests can be compared. */
 
 import type { TextKind } from '../text.ts'
+import type { Range } from './findings.ts'
 import { formCoding, type Pair } from './form.ts'
 import { type Json, readJson, stringOf } from './json.ts'
 import type { ReadBody } from './kind.ts'
 import { placeOf } from './url.ts'
 
-/** A text in quotation marks is a string of JSON. */
-export type Values = ReadonlyMap<string, string>
+interface Value {
+  /** A text in quotation marks is a string of JSON. */
+  readonly text: string
+  /** Where it is in the body. */
+  readonly at?: Range
+}
+
+export type Values = ReadonlyMap<string, Value>
 
 /** Adds values under names; a name that was there before gets a number. */
 class Collected {
-  readonly values = new Map<string, string>()
+  readonly values = new Map<string, Value>()
   readonly #counts = new Map<string, number>()
 
-  add(name: string, value: string): void {
+  add(name: string, value: Value): void {
     this.values.set(this.named(name), value)
   }
 
@@ -27,11 +34,12 @@ class Collected {
 
 export function queryValues(url: string): Values {
   const collected = new Collected()
-  for (const [name, value] of placeOf(url).query) collected.add(name, value ?? 'no value')
+  for (const [name, value] of placeOf(url).query) collected.add(name, { text: value ?? 'no value' })
   return collected.values
 }
 
-export const fieldValues = (headers: Readonly<Record<string, string>>): Values => new Map(Object.entries(headers))
+export const fieldValues = (headers: Readonly<Record<string, string>>): Values =>
+  new Map(Object.entries(headers).map(([name, text]) => [name, { text }]))
 
 export interface ComparedValues {
   /** Of each body. */
@@ -78,14 +86,14 @@ function treeOf({ shape, text }: ReadBody): Json | undefined {
 }
 
 function jsonValues(root: Json, text: string): Values {
-  const values = new Map<string, string>()
+  const values = new Map<string, Value>()
   const walk = (value: Json, where: string) => {
     if (value.kind === 'list' && value.items.length > 0) {
       for (const [index, item] of value.items.entries()) walk(item, `${where}[${index}]`)
     } else if (value.kind === 'object' && value.members.length > 0) {
       const names = new Collected()
       for (const member of value.members) walk(member.value, where + names.named(step(member.name)))
-    } else values.set(where === '' ? 'body' : where.replace(/^\./, ''), shown(value, text))
+    } else values.set(where === '' ? 'body' : where.replace(/^\./, ''), { text: shown(value, text), at: value })
   }
   walk(root, '')
   return values
@@ -99,7 +107,9 @@ const shown = (value: Json, text: string): string =>
 function formValues(pairs: readonly Pair[], text: string): Values {
   const collected = new Collected()
   const read = ({ from, to }: Pair['name']) => formCoding.decode(text.slice(from, to))
-  for (const { name, value } of pairs) collected.add(read(name), value === undefined ? 'no value' : read(value))
+  for (const { name, value } of pairs) {
+    collected.add(read(name), value === undefined ? { text: 'no value', at: name } : { text: read(value), at: value })
+  }
   return collected.values
 }
 
@@ -112,8 +122,8 @@ function textValues(texts: readonly string[]): readonly Values[] {
   for (const text of others) end = sameLength(end, at => text.at(-1 - at) === first.at(-1 - at))
   const name = start === 0 ? 'from the beginning' : `behind ${start.toLocaleString('en')} characters`
   return texts.map(text => {
-    const part = text.slice(start, text.length - end)
-    return new Map(part === '' ? [] : [[name, part]])
+    const at = { from: start, to: text.length - end }
+    return new Map(at.from === at.to ? [] : [[name, { text: text.slice(at.from, at.to), at }]])
   })
 }
 

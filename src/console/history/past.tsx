@@ -1,8 +1,9 @@
 import { When } from '../parts/frame.tsx'
-import { Mark, Method, type Tone } from '../parts/marks.tsx'
+import { Mark, Method } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { outcomeOf } from '../request/outcome.ts'
+import { toneOf } from '../request/tone.ts'
 import { hrefOf } from '../router.ts'
 import { mayRead } from '../session.ts'
 import type { PastRequest } from '../types.ts'
@@ -47,10 +48,4 @@ export function Past({ past }: { readonly past: PastRequest }) {
       )}
     </li>
   )
-}
-
-function toneOf({ status, replay }: PastRequest): Tone {
-  if (status === 'Denied') return 'bad'
-  if (status !== 'Approved') return 'plain'
-  return replay === 'failed' || replay === 'unknown' ? 'warn' : 'good'
 }

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { partsOf, plural, type TextKind } from '../text.ts'
+import { isMarked, type Marking, markingsText, type Segment } from '../body/findings.ts'
+import { partsOf, type TextKind } from '../text.ts'
 
 /** Longest text that is shown at once, characters. */
 const most = 65_536
@@ -29,14 +30,8 @@ function Parts({ value, kind }: { readonly value: string; readonly kind: TextKin
   return partsOf(value, kind).map(({ text, isEscape }) => (isEscape ? <mark class="escape">{text}</mark> : text))
 }
 
-/** A piece of a text, in which a detector found something or not. */
-interface Piece {
-  readonly text: string
-  readonly detector?: string | undefined
-}
-
 interface CutProps {
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly Segment[]
   readonly kind?: TextKind
   /** Characters that are shown at first. */
   readonly first?: number
@@ -50,14 +45,14 @@ export function Cut({ pieces, kind, first = 2_048, isLong = false }: CutProps) {
   const length = pieces.reduce((sum, { text }) => sum + text.length, 0)
   const shown = beginning(pieces, limit)
   const hidden = length - shown.reduce((sum, { text }) => sum + text.length, 0)
-  const found = pieces.slice(shown.length).filter(({ detector }) => detector !== undefined).length
+  const found = markingsText(pieces.slice(shown.length))
   return (
     <>
       <bdi class="text">{isLong ? <Blocks pieces={shown} kind={kind} /> : <Pieces pieces={shown} kind={kind} />}</bdi>
       {hidden > 0 && (
         <span class="cut">
           {' '}
-          {hidden.toLocaleString('en')} more characters{found > 0 && `, with ${plural(found, 'finding')}`}{' '}
+          {hidden.toLocaleString('en')} more characters{found !== '' && `, with ${found}`}{' '}
           <button type="button" onClick={() => setLimit(limit * growth)}>
             Show more
           </button>
@@ -68,7 +63,7 @@ export function Cut({ pieces, kind, first = 2_048, isLong = false }: CutProps) {
 }
 
 interface PiecesProps {
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly Segment[]
   readonly kind: TextKind | undefined
 }
 
@@ -82,21 +77,21 @@ const Blocks = ({ pieces, kind }: PiecesProps) =>
   ))
 
 /** A block ends behind a line, or within one that is longer than a block and is wrapped anyway. */
-function blocksOf(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
-  const blocks: Piece[][] = []
-  let block: Piece[] = []
+function blocksOf(pieces: readonly Segment[]): readonly (readonly Segment[])[] {
+  const blocks: Segment[][] = []
+  let block: Segment[] = []
   let left = perBlock
   const end = () => {
     blocks.push(block)
     block = []
     left = perBlock
   }
-  for (const { text, detector } of pieces) {
+  for (const { text, ...marking } of pieces) {
     for (let at = 0; at < text.length; ) {
       // A finding stays in one piece.
-      const isWhole = detector !== undefined && text.length < perBlock
+      const isWhole = isMarked(marking) && text.length < perBlock
       const to = isWhole ? text.length : endOfBlock(text, at, left)
-      block.push({ text: text.slice(at, to), detector })
+      block.push({ text: text.slice(at, to), ...marking })
       left -= to - at
       at = to
       if (left <= 0 || at < text.length) end()
@@ -113,19 +108,37 @@ function endOfBlock(text: string, from: number, most: number): number {
   return isHigh(text.charCodeAt(from + most - 1)) ? from + most + 1 : from + most
 }
 
-function Found({ text, detector, kind }: Piece & { readonly kind: TextKind | undefined }) {
-  if (detector === undefined) return <Parts value={text} kind={kind} />
+function Found({ text, kind, ...marking }: Segment & { readonly kind: TextKind | undefined }) {
+  if (!isMarked(marking)) return <Parts value={text} kind={kind} />
   return (
-    <mark class="finding">
+    <mark class={marking.detector === undefined ? 'finding changed' : 'finding'}>
       <Parts value={text} kind={kind} />
-      <span class="finding-name">{detector}</span>
+      <span class="finding-name">
+        <Name {...marking} kind={kind} />
+      </span>
     </mark>
   )
 }
 
+/** A change has the value of before in it, which is the agent's. */
+function Name({ detector, change, kind }: Marking & { readonly kind: TextKind | undefined }) {
+  const separator = detector !== undefined && change !== undefined && ', '
+  return (
+    <>
+      {detector}
+      {separator}
+      {change !== undefined && (
+        <bdi>
+          <Parts value={change} kind={kind} />
+        </bdi>
+      )}
+    </>
+  )
+}
+
 /** So many characters, and never half of one. */
-function beginning(pieces: readonly Piece[], limit: number): readonly Piece[] {
-  const shown: Piece[] = []
+function beginning(pieces: readonly Segment[], limit: number): readonly Segment[] {
+  const shown: Segment[] = []
   let left = limit
   for (const piece of pieces) {
     if (left <= 0) break

@@ -1,6 +1,6 @@
 /** What is open, what is chosen for a verdict on several, what was typed. */
 import { computed, signal } from '@preact/signals'
-import { search, setSearch } from '../router.ts'
+import { currentPath, search, setSearch } from '../router.ts'
 import type { HitlSummary } from '../types.ts'
 import { shown } from './arrangement.ts'
 import { type Row, rows } from './store.ts'
@@ -101,6 +101,7 @@ const isWide = matchMedia('(min-width: 721px)')
 
 /** Where list and request are side by side, the first one is open. */
 export function openFirst(): void {
+  if (currentPath() !== '/') return
   const first = shown.peek().find(isOpen)
   if (!isClosed && openId.peek() === undefined && isWide.matches && first !== undefined) open(first.view.id)
 }

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { call } from '../api.ts'
 import { toast } from '../notices.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Problem } from '../parts/states.tsx'
@@ -9,12 +8,11 @@ import type { HitlSummary, VerdictOutcome } from '../types.ts'
 import { unchoose } from './choice.ts'
 import { opened } from './opened.ts'
 import { SeveralTable, useCompared } from './several-table.tsx'
+import { type Choice, decideEach, type Verdict } from './several-verdicts.ts'
 import { rows } from './store.ts'
 
 /** Most requests in one call. */
 const most = 100
-
-export type Verdict = 'approve' | 'deny'
 
 interface SeveralProps {
   readonly verdict: Verdict
@@ -34,24 +32,21 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   const [isBusy, setBusy] = useState(false)
   const isApproval = verdict === 'approve'
   const waiting = items.filter(({ id }) => rows.value.get(id)?.ending === undefined && rows.value.has(id))
-  const isReady = !isBusy && waiting.length > 0 && (!isApproval || compared !== undefined)
+  const [exceptions, setExceptions] = useState<ReadonlyMap<string, Choice>>(new Map())
+  const choiceOf = (id: string) => exceptions.get(id) ?? verdict
+  const countOf = (choice: Choice) => waiting.filter(({ id }) => choiceOf(id) === choice).length
+  const counts = { approve: countOf('approve'), deny: countOf('deny') }
+  const isReady = !isBusy && counts.approve + counts.deny > 0 && (!isApproval || compared !== undefined)
   const decide = async () => {
     if (!isReady) return
     setBusy(true)
-    const body = {
-      verdict,
-      items: waiting.map(({ id, digest }) => ({ id, digest })),
-      ...(comment !== '' && { comment }),
-    }
-    const answer = await call<{ readonly outcomes: readonly VerdictOutcome[] }>('POST', '/hitl/verdicts', { body })
+    const { outcomes: all, failure } = await decideEach(waiting, choiceOf, comment)
     setBusy(false)
-    if (!answer.ok) return setProblem(answer.failure.detail)
-    const failed = answer.data.outcomes.filter(({ outcome }) => outcome === 'refused').length
-    toast(
-      `${plural(waiting.length - failed, 'request')} ${isApproval ? 'approved' : 'denied'}${failed > 0 ? `, ${failed} not` : ''}`,
-      failed > 0 ? 'bad' : 'good',
-    )
-    setOutcomes(answer.data.outcomes)
+    setProblem(failure?.detail)
+    if (all.length === 0) return
+    const failed = all.filter(({ outcome }) => outcome === 'refused').length
+    toast(toldOf(all), failed > 0 || failure !== undefined ? 'bad' : 'good')
+    setOutcomes(all)
   }
   const finish = () => {
     unchoose(items)
@@ -77,7 +72,14 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
           You have not opened {unopened} of {items.length}.
         </p>
       )}
-      <SeveralTable items={items} compared={compared} outcomes={outcomes} />
+      <SeveralTable
+        items={items}
+        compared={compared}
+        outcomes={outcomes}
+        verdict={isOver ? undefined : verdict}
+        choiceOf={choiceOf}
+        onChoice={(id, choice) => setExceptions(new Map(exceptions).set(id, choice))}
+      />
       {!isOver && <CommentField value={comment} onInput={setComment} presets={isApproval ? [] : denyPresets} isFirst />}
       <Problem text={problem} />
       {outcomes === undefined && waiting.length === 0 && (
@@ -96,7 +98,7 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
             disabled={!isReady}
             onClick={() => void decide()}
           >
-            {verbOf({ isApproval, isBusy, count: waiting.length })}
+            {isBusy ? 'Sending…' : verbOf(counts)}
           </button>
         )}
       </p>
@@ -104,13 +106,20 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   )
 }
 
-interface Verb {
-  readonly isApproval: boolean
-  readonly isBusy: boolean
-  readonly count: number
+function verbOf({ approve, deny }: { readonly approve: number; readonly deny: number }): string {
+  if (approve === 0) return `Deny ${deny}`
+  return `Approve and send ${approve}${deny > 0 ? `, deny ${deny}` : ''}`
 }
 
-function verbOf({ isApproval, isBusy, count }: Verb): string {
-  if (isBusy) return 'Sending…'
-  return isApproval ? `Approve and send ${count}` : `Deny ${count}`
+/** What became of them, counted. */
+function toldOf(outcomes: readonly VerdictOutcome[]): string {
+  const countOf = (...of: readonly VerdictOutcome['outcome'][]) =>
+    outcomes.filter(({ outcome }) => of.includes(outcome)).length
+  const [approved, denied, refused] = [countOf('sent', 'counted'), countOf('denied'), countOf('refused')]
+  const parts = [
+    ...(approved > 0 ? [`${plural(approved, 'request')} approved`] : []),
+    ...(denied > 0 ? [`${plural(denied, 'request')} denied`] : []),
+    ...(refused > 0 ? [`${refused} not decided`] : []),
+  ]
+  return parts.join(', ')
 }

@@ -10,6 +10,7 @@ import { plural, sizeText, type TextKind } from '../text.ts'
 import type { HitlRequest, HitlSummary, VerdictOutcome } from '../types.ts'
 import { endingText } from './ending.ts'
 import { opened } from './opened.ts'
+import { type Choice, choiceTexts, type Verdict } from './several-verdicts.ts'
 import { rows } from './store.ts'
 import { findingsOf, What } from './what.tsx'
 
@@ -62,6 +63,10 @@ interface TableProps {
   readonly items: readonly HitlSummary[]
   readonly compared: Compared | undefined
   readonly outcomes: readonly VerdictOutcome[] | undefined
+  /** What is decided on all but the exceptions; undefined when it was. */
+  readonly verdict: Verdict | undefined
+  readonly choiceOf: (id: string) => Choice
+  readonly onChoice: (id: string, choice: Choice) => void
 }
 
 interface Differing {
@@ -71,7 +76,7 @@ interface Differing {
 }
 
 /** A line for each request, a column for each value that is not the same in all of them. */
-export function SeveralTable({ items, compared, outcomes }: TableProps) {
+export function SeveralTable({ items, compared, outcomes, verdict, choiceOf, onChoice }: TableProps) {
   const comparisons = compared !== undefined && 'comparisons' in compared ? compared.comparisons : []
   const [columns, more] = useSome([...summaryColumns(items), ...comparisons.flatMap(columnsOf)], firstColumns)
   return (
@@ -91,6 +96,16 @@ export function SeveralTable({ items, compared, outcomes }: TableProps) {
                 </>
               ),
             },
+            ...(verdict === undefined || items.length < 2
+              ? []
+              : [
+                  {
+                    name: 'Verdict',
+                    cell: ({ id }: HitlSummary) => (
+                      <Exception verdict={verdict} chosen={choiceOf(id)} onChoice={choice => onChoice(id, choice)} />
+                    ),
+                  },
+                ]),
             ...columns.map(({ name, kind, values }) => ({
               name: <Cut pieces={[{ text: name }]} kind={kind} first={120} />,
               cell: (_: HitlSummary, index: number) => <DifferingValue value={values[index]} kind={kind} first={120} />,
@@ -101,6 +116,31 @@ export function SeveralTable({ items, compared, outcomes }: TableProps) {
       {more && <p class="hint">Values that differ: {more}</p>}
       <Notes compared={compared} />
     </>
+  )
+}
+
+interface ExceptionProps {
+  readonly verdict: Verdict
+  readonly chosen: Choice
+  readonly onChoice: (choice: Choice) => void
+}
+
+/** Whether this one is decided otherwise than the others. */
+function Exception({ verdict, chosen, onChoice }: ExceptionProps) {
+  const choices: readonly Choice[] = verdict === 'approve' ? ['approve', 'deny', 'leave'] : ['deny', 'leave']
+  return (
+    <select
+      aria-label="Verdict"
+      class={chosen === verdict ? 'exception' : 'exception other'}
+      value={chosen}
+      onChange={event => onChoice(choices.find(one => one === event.currentTarget.value) ?? verdict)}
+    >
+      {choices.map(choice => (
+        <option key={choice} value={choice}>
+          {choiceTexts[choice]}
+        </option>
+      ))}
+    </select>
   )
 }
 

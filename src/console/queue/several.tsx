@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks'
 import { plural } from '../text.ts'
 import { chosenRows, clearChoice, groupOf } from './choice.ts'
 import { opened } from './opened.ts'
-import { SeveralDialog, type Verdict } from './several-dialog.tsx'
+import { SeveralDialog } from './several-dialog.tsx'
+import type { Verdict } from './several-verdicts.ts'
 
 /** One verdict on several requests. */
 export function Several() {

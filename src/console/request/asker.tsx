@@ -1,19 +1,24 @@
+import { query } from '../api.ts'
 import { now } from '../clock.ts'
 import { Facts } from '../parts/facts.tsx'
+import { Mark } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
 import { Trust } from '../parts/status.tsx'
 import { Text } from '../parts/text.tsx'
+import { whatOf } from '../queue/what.tsx'
 import { hrefOf } from '../router.ts'
 import { agoText } from '../text.ts'
-import type { AgentActivity, HitlRequest } from '../types.ts'
-import { Changes } from './changes.tsx'
+import type { AgentActivity, HitlRequest, PastRequest, PastRequestPage } from '../types.ts'
 import { outcomeOf } from './outcome.ts'
+import { toneOf } from './tone.ts'
 
-/** Who asks, how it stood before, and how this differs from what was approved before. */
+/** Verdicts that are shown. */
+const mostVerdicts = 5
+
+/** Who asks, and how people decided before. */
 export function Asker({ view }: { readonly view: HitlRequest }) {
   const { data: activity } = useRead<AgentActivity>(`/agents/${view.agentId}/activity`)
   const { agent, counts } = activity ?? {}
-  const verdicts = (activity?.verdicts ?? []).filter(({ id }) => id !== view.id).slice(0, 5)
   return (
     <section aria-labelledby="who">
       <h2 id="who">Who asks</h2>
@@ -31,25 +36,44 @@ export function Asker({ view }: { readonly view: HitlRequest }) {
           ['Last 24 hours', counts && `${counts.hitlLast24h} held, ${counts.humanDeniedLast24h} denied by people`],
         ]}
       />
-      {verdicts.length > 0 && (
-        <>
-          <h3>Last verdicts</h3>
-          <ul class="lines">
-            {verdicts.map(past => (
-              <li key={past.id}>
-                <a href={hrefOf('requests', past.id)}>
-                  {past.method} <Text value={past.url} limit={120} />
-                </a>
-                <span class="hint">
-                  {' '}
-                  {outcomeOf(past)}, {agoText(past.decidedAt ?? past.timestamp, now.value)}
-                </span>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      <Changes view={view} />
+      <Verdicts view={view} />
     </section>
+  )
+}
+
+/** The last verdicts on requests of this agent that the same rule held. */
+function Verdicts({ view: { id, agentId, rule } }: { readonly view: HitlRequest }) {
+  const asked = { status: 'decided', agentId, rule: rule ?? undefined, pageSize: mostVerdicts + 1 }
+  const { data } = useRead<PastRequestPage>(`/hitl/history${query(asked)}`)
+  const verdicts = data?.items.filter(past => past.id !== id).slice(0, mostVerdicts)
+  if (verdicts === undefined) return null
+  const of = rule == null ? 'this agent' : 'this agent under this rule'
+  if (verdicts.length === 0) return <p class="hint">No verdict on {of} yet.</p>
+  return (
+    <>
+      <h3>Last verdicts on {of}</h3>
+      <ul class="lines">
+        {verdicts.map(past => (
+          <Verdict key={past.id} past={past} />
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function Verdict({ past }: { readonly past: PastRequest }) {
+  return (
+    <li>
+      <Mark text={outcomeOf(past)} tone={toneOf(past)} />{' '}
+      <a href={hrefOf('requests', past.id)}>
+        <Text value={whatOf(past) ?? `${past.method} ${past.url}`} limit={120} />
+      </a>
+      <span class="hint"> {agoText(past.decidedAt ?? past.timestamp, now.value)}</span>
+      {past.comment !== null && (
+        <blockquote class="said">
+          <Text value={past.comment} limit={200} />
+        </blockquote>
+      )}
+    </li>
   )
 }

@@ -1,12 +1,20 @@
 import { useMemo, useState } from 'preact/hooks'
+import { type Finding, withChanges } from '../body/findings.ts'
 import { type ReadBody, readBody, type Shape } from '../body/kind.ts'
 import type { HitlRequest } from '../types.ts'
 import { BodyBytes, BodyText } from './long.tsx'
 import { BodyShape } from './shapes.tsx'
 
+interface BodyProps {
+  readonly view: HitlRequest
+  /** Values that are not those of the request that it is compared with. */
+  readonly changes: readonly Finding[]
+}
+
 /** The body as what it is, as text, or as its bytes. */
-export function Body({ view }: { readonly view: HitlRequest }) {
-  const body = useMemo(() => readBody(view), [view.body, view.bodyEncoding])
+export function Body({ view, changes }: BodyProps) {
+  const read = useMemo(() => readBody(view), [view.body, view.bodyEncoding])
+  const body = useMemo(() => marked(read, changes), [read, changes])
   switch (body) {
     case 'none':
       return null
@@ -20,8 +28,14 @@ export function Body({ view }: { readonly view: HitlRequest }) {
     case 'deleted':
       return <p class="notice">The header fields and the body were deleted when the agent withdrew the request.</p>
     default:
-      return <BodyViews body={body} />
+      // What is open depends on the marks.
+      return <BodyViews key={changes.length} body={body} />
   }
+}
+
+function marked(body: ReturnType<typeof readBody>, changes: readonly Finding[]): ReturnType<typeof readBody> {
+  if (typeof body === 'string' || changes.length === 0) return body
+  return { ...body, findings: withChanges(body.findings, changes) }
 }
 
 const names: Readonly<Record<Shape['kind'], string>> = {

@@ -10,35 +10,43 @@ import type { HitlRequest, PastRequestPage } from '../types.ts'
 import { type Comparison, compareRequests, type Difference } from './differences.ts'
 import { readRequest } from './exact.ts'
 
-interface Earlier {
+export interface Earlier {
   readonly view: HitlRequest
   readonly comparisons: readonly Comparison[]
 }
 
-/** How the request differs from the last one of its group that was approved. */
-export function Changes({ view }: { readonly view: HitlRequest }) {
-  const [earlier, setEarlier] = useState<Earlier>()
+/** The last request like this one that was approved, compared with it; `none` when there is none, undefined until that is known. */
+export function useEarlier(view: HitlRequest | undefined): Earlier | 'none' | undefined {
+  const [earlier, setEarlier] = useState<Earlier | 'none'>()
   useEffect(() => {
     let isCurrent = true
-    void findEarlier(view).then(found => isCurrent && setEarlier(found))
+    setEarlier(undefined)
+    if (view !== undefined) void findEarlier(view).then(found => isCurrent && setEarlier(found ?? 'none'))
     return () => {
       isCurrent = false
     }
-  }, [view.id])
+  }, [view?.id])
+  return earlier
+}
+
+/** How the request differs from the last one of its group that was approved. */
+export function Changes({ earlier }: { readonly earlier: Earlier | 'none' | undefined }) {
   if (earlier === undefined) return null
+  if (earlier === 'none') return <p class="hint">No request like this one was approved lately.</p>
   const { comparisons } = earlier
   const others = comparisons.filter(({ isSame }) => !isSame)
   return (
-    <>
-      <h3>
+    <section aria-labelledby="changes">
+      <h2 id="changes">What changed</h2>
+      <p>
         Compared with the <a href={hrefOf('requests', earlier.view.id)}>last one like it that was approved</a>,{' '}
         {agoText(earlier.view.decidedAt ?? earlier.view.timestamp, now.value)}
-      </h3>
+      </p>
       {others.map(comparison => (
         <Differing key={comparison.part} comparison={comparison} />
       ))}
       <p>{sameText(comparisons)}</p>
-    </>
+    </section>
   )
 }
 

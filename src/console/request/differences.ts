@@ -1,4 +1,6 @@
 /** How two requests differ: in query, header fields and body. They are the same only where the gateway's digests are equal. */
+
+import type { Finding, Range } from '../body/findings.ts'
 import { readBody } from '../body/kind.ts'
 import { bodyValues, fieldValues, queryValues, type Values } from '../body/values.ts'
 import type { TextKind } from '../text.ts'
@@ -9,6 +11,8 @@ export interface Difference {
   readonly where: string
   /** Of each request; undefined: it is not there. */
   readonly values: readonly (string | undefined)[]
+  /** Where it is in the body of the last one. */
+  readonly at?: Range | undefined
 }
 
 export interface Comparison {
@@ -91,6 +95,28 @@ function differencesOf(all: readonly Values[]): readonly Difference[] {
   const names = new Set(all.flatMap(values => [...values.keys()]))
   const [first, ...others] = all
   return [...names]
-    .filter(name => others.some(values => values.get(name) !== first?.get(name)))
-    .map(where => ({ where, values: all.map(values => values.get(where)) }))
+    .filter(name => others.some(values => values.get(name)?.text !== first?.get(name)?.text))
+    .map(where => ({
+      where,
+      values: all.map(values => values.get(where)?.text),
+      at: others.at(-1)?.get(where)?.at,
+    }))
+}
+
+/** Longest earlier value that is shown beside a changed one. */
+const longestBefore = 80
+
+/** The values of the body that are not those of the first one, in their order. */
+export function changesIn(comparisons: readonly Comparison[]): readonly Finding[] {
+  return comparisons
+    .flatMap(({ differences }) => differences)
+    .flatMap(({ at, values: [before] }) =>
+      at === undefined ? [] : { from: at.from, to: at.to, change: wasText(before) },
+    )
+    .sort((left, right) => left.from - right.from)
+}
+
+function wasText(before: string | undefined): string {
+  if (before === undefined) return 'new'
+  return `was ${before.length > longestBefore ? `${before.slice(0, longestBefore)}…` : before}`
 }

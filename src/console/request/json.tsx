@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
-import { type Source, segmentsOf, touching } from '../body/findings.ts'
+import { type Finding, markingsText, type Source, segmentsOf, touching } from '../body/findings.ts'
 import { type JsonList, type JsonObject, type Json as JsonValue, jsonCoding, readJson } from '../body/json.ts'
 import { Cut, Text } from '../parts/text.tsx'
-import { plural } from '../text.ts'
 
 /** Members of one object that are drawn at once. */
 const atOnce = 100
@@ -61,8 +60,8 @@ interface InnerProps extends ValueProps {
 function Inner({ value, source, level }: InnerProps) {
   const isList = value.kind === 'list'
   const size = isList ? value.items.length : value.members.length
-  const found = touching(source.findings, value.from, value.to).length
-  const [isOpen, setOpen] = useState((level < openLevels || found > 0) && size <= atOnce)
+  const found = touching(source.findings, value.from, value.to)
+  const [isOpen, setOpen] = useState((level < openLevels || found.length > 0) && size <= atOnce)
   const [count, setCount] = useState(atOnce)
   if (size === 0) return <span class="json-plain">{isList ? '[]' : '{}'}</span>
   return (
@@ -70,7 +69,7 @@ function Inner({ value, source, level }: InnerProps) {
       <button type="button" class="json-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {isList ? `[${size}]` : `{${size}}`}
       </button>
-      {!isOpen && <Found count={found} />}
+      {!isOpen && <Found list={found} />}
       {isOpen && (
         <ul>
           {isList ? (
@@ -83,7 +82,7 @@ function Inner({ value, source, level }: InnerProps) {
               <button type="button" onClick={() => setCount(count * 4)}>
                 {size - count} more
               </button>
-              <Found count={touching(source.findings, startOf(value, count), value.to).length} />
+              <Found list={touching(source.findings, startOf(value, count), value.to)} />
             </li>
           )}
         </ul>
@@ -92,8 +91,8 @@ function Inner({ value, source, level }: InnerProps) {
   )
 }
 
-function Found({ count }: { readonly count: number }) {
-  return count === 0 ? null : <span class="mark warn">{plural(count, 'finding')}</span>
+function Found({ list }: { readonly list: readonly Finding[] }) {
+  return list.length === 0 ? null : <span class="mark warn">{markingsText(list)}</span>
 }
 
 const startOf = (value: JsonObject | JsonList, index: number): number =>

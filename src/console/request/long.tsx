@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import { type Segment, segmentsOf, touching } from '../body/findings.ts'
+import { markingsText, type Segment, segmentsOf, touching } from '../body/findings.ts'
 import type { ReadBody } from '../body/kind.ts'
 import { Cut } from '../parts/text.tsx'
-import { plural, sizeText, type TextKind } from '../text.ts'
+import { sizeText, type TextKind } from '../text.ts'
 
 /** Characters that are drawn at once. */
 const firstText = 65_536
@@ -27,7 +27,7 @@ export function BodyText({ body }: { readonly body: ReadBody }) {
 export function BodyBytes({ body: { bytes, places } }: { readonly body: ReadBody }) {
   const [limit, setLimit] = useState(firstBytes)
   const hidden = bytes.length - limit
-  const later = touching(places, limit, bytes.length).length
+  const later = markingsText(touching(places, limit, bytes.length))
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard */}
@@ -37,7 +37,7 @@ export function BodyBytes({ body: { bytes, places } }: { readonly body: ReadBody
       {hidden > 0 && (
         <p class="notice">
           The first {sizeText(limit)}. {hidden.toLocaleString('en')} more bytes
-          {later > 0 && `, with ${plural(later, 'finding')}`}.{' '}
+          {later !== '' && `, with ${later}`}.{' '}
           <button type="button" onClick={() => setLimit(limit * 4)}>
             Show more
           </button>

@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
+import { placeOf } from '../body/url.ts'
 import { now } from '../clock.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
@@ -9,13 +10,17 @@ import { takesFocus } from '../queue/choice.ts'
 import { endingText } from '../queue/ending.ts'
 import { noteOpened } from '../queue/opened.ts'
 import type { Row } from '../queue/store.ts'
+import { whatOf } from '../queue/what.tsx'
 import { agoText, timeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 import { Asker } from './asker.tsx'
+import { Changes, useEarlier } from './changes.tsx'
+import { changesIn } from './differences.ts'
 import { readRequest } from './exact.ts'
 import { Findings } from './findings.tsx'
 import { outcomeOf } from './outcome.ts'
 import { Sent } from './sent.tsx'
+import { toneOf } from './tone.ts'
 import { expiredText, Verdicts } from './verdicts.tsx'
 import { Why } from './why.tsx'
 
@@ -54,6 +59,9 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
     if (shown !== undefined && takesFocus(id)) focusOn('sent')
   }, [shown])
 
+  const earlier = useEarlier(shown)
+  const changes = useMemo(() => (typeof earlier === 'object' ? changesIn(earlier.comparisons) : []), [earlier])
+
   if (view === undefined) return <Loading />
   if ('code' in view) {
     if (view.status !== 404) return <Failed failure={view} onRetry={() => void read()} />
@@ -71,20 +79,30 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
   }
   return (
     <article class="request" aria-labelledby="request-title">
-      <RequestHead view={view} row={row} />
-      <Sent view={view} />
-      <Why view={view} />
-      <Asker view={view} />
-      <div class="verdicts">
-        <Ended text={ended} />
-        <Verdicts
-          view={view}
-          row={row}
-          onAsk={isOpen => (isAsked.current = isOpen)}
-          onDone={decided}
-          onEnded={setEnded}
-          onStale={() => void read()}
-        />
+      <div class="request-top">
+        <RequestHead view={view} row={row} />
+        <div class="verdicts">
+          <Ended text={ended} />
+          <Verdicts
+            view={view}
+            row={row}
+            onAsk={isOpen => (isAsked.current = isOpen)}
+            onDone={decided}
+            onEnded={setEnded}
+            onStale={() => void read()}
+          />
+        </div>
+      </div>
+      <div class="request-columns">
+        <div>
+          <Notes view={view} />
+          <Changes earlier={earlier} />
+          <Sent view={view} changes={changes} />
+        </div>
+        <div>
+          <Why view={view} />
+          <Asker view={view} />
+        </div>
       </div>
     </article>
   )
@@ -118,39 +136,58 @@ function Ended({ text }: { readonly text: string | undefined }) {
 
 function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: Row | undefined }) {
   const waits = view.status === 'Pending' && row?.ending === undefined
-  const what = view.title ?? view.operation
   return (
     <header class="request-head">
-      {what != null && (
-        <p class="what">
-          <Text value={what} />
-        </p>
-      )}
-      <p class="facts" id="request-title">
+      <Sentence view={view} />
+      <p class="facts">
         <Mark text={row?.ending === undefined ? outcomeOf(view) : endingText(row.ending)} tone={toneOf(view)} />
         {waits ? (
-          <TimeLeft from={view.timestamp} until={view.expiresAt} />
+          <TimeLeft from={view.timestamp} until={view.expiresAt} hasBar />
         ) : (
           view.decidedAt != null && <span>{timeText(view.decidedAt)}</span>
         )}
         <span title={timeText(view.timestamp)}>asked {agoText(view.timestamp, now.value)}</span>
         <a href={`#/requests/${view.id}`}>Link to this request</a>
       </p>
+    </header>
+  )
+}
+
+/** Who wants what where, in the words of the rule when it has any. */
+function Sentence({ view }: { readonly view: HitlRequest }) {
+  const { agentName, ownerId, method, url } = view
+  const { host, path } = placeOf(url)
+  const what = whatOf(view)
+  return (
+    <h2 id="request-title" tabIndex={-1} class="sentence">
+      <Text value={agentName ?? 'An agent'} limit={120} />
+      {ownerId !== undefined && (
+        <>
+          {' '}
+          of <Text value={ownerId} limit={120} />
+        </>
+      )}{' '}
+      asks for{' '}
+      <strong class="what">
+        <Text value={what ?? `${method} ${path}`} limit={400} />
+      </strong>{' '}
+      at <Text value={host} limit={200} />
+    </h2>
+  )
+}
+
+/** The reviewer's comment, and what detectors found. */
+function Notes({ view }: { readonly view: HitlRequest }) {
+  return (
+    <>
       {view.comment != null && (
         <blockquote class="said">
           <Text value={view.comment} />
         </blockquote>
       )}
       <Findings view={view} />
-    </header>
+    </>
   )
-}
-
-function toneOf({ status, replay }: HitlRequest) {
-  if (status === 'Pending') return replay === 'unknown' ? 'warn' : 'accent'
-  if (status === 'Denied') return 'bad'
-  if (status !== 'Approved') return 'plain'
-  return replay === 'failed' || replay === 'unknown' ? 'warn' : 'good'
 }
 
 function Gone({ row }: { readonly row: Row | undefined }) {

@@ -1,3 +1,4 @@
+import type { Finding } from '../body/findings.ts'
 import { placeOf } from '../body/url.ts'
 import { Method } from '../parts/marks.tsx'
 import { added, Pairs } from '../parts/pairs.tsx'
@@ -6,8 +7,14 @@ import { sizeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 import { Body } from './body.tsx'
 
+interface SentProps {
+  readonly view: HitlRequest
+  /** Values of the body that are not those of the request that it is compared with. */
+  readonly changes: readonly Finding[]
+}
+
 /** What an approval sends, exactly as it is sent. */
-export function Sent({ view }: { readonly view: HitlRequest }) {
+export function Sent({ view, changes }: SentProps) {
   const { origin, path, query } = placeOf(view.url)
   const { addedFields = [] } = view
   return (
@@ -33,7 +40,7 @@ export function Sent({ view }: { readonly view: HitlRequest }) {
       <h3>
         Body <span class="hint">{view.bodyBytes === 0 ? 'none' : sizeText(view.bodyBytes)}</span>
       </h3>
-      <Body view={view} />
+      <Body view={view} changes={changes} />
       <p class="hint digest">
         SHA-256 of all that is sent <code>{view.digest}</code>
       </p>

@@ -67,21 +67,13 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   return (
     <>
       {why !== undefined && waits && <p class="notice">{why}</p>}
-      {why === undefined && waits && view.replay === null && (
-        <p class="actions">
-          <button type="button" class="primary" onClick={ask('approve')}>
-            Approve…
-          </button>
-          <button type="button" onClick={ask('grant')}>
-            Approve with a grant…
-          </button>
-          <button type="button" class="danger" onClick={ask('deny')}>
-            Deny…
-          </button>
-          <button type="button" class="plain" onClick={() => void extend(view)}>
-            +5 minutes
-          </button>
-        </p>
+      {waits && (
+        <Choices
+          view={view}
+          mayDecide={why === undefined && view.replay === null}
+          onAsk={what => ask(what)()}
+          onQuarantine={isAdmin.value ? () => setAsked('quarantine') : undefined}
+        />
       )}
       <Approvals view={view} />
       {why === undefined && maySend && (
@@ -91,18 +83,58 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
           </button>
         </p>
       )}
-      {isAdmin.value && waits && (
-        <p class="actions minor">
-          <button type="button" class="plain" onClick={() => setAsked('quarantine')}>
-            Quarantine the agent…
-          </button>
-        </p>
-      )}
       {(asked === 'approve' || asked === 'grant') && <ApproveDialog {...props} withGrant={asked === 'grant'} />}
       {asked === 'deny' && <DenyDialog {...props} />}
       {asked === 'resend' && <ResendDialog {...props} />}
       {asked === 'quarantine' && <QuarantineDialog {...props} />}
     </>
+  )
+}
+
+interface ChoicesProps {
+  readonly view: HitlRequest
+  readonly mayDecide: boolean
+  readonly onAsk: (what: 'approve' | 'grant' | 'deny') => void
+  readonly onQuarantine: (() => void) | undefined
+}
+
+/** Two verdicts, and the rest beside them. On a narrow screen the rest is in a menu. */
+function Choices({ view, mayDecide, onAsk, onQuarantine }: ChoicesProps) {
+  const [isOpen, setOpen] = useState(false)
+  if (!mayDecide && onQuarantine === undefined) return null
+  return (
+    <div class="choices">
+      {mayDecide && (
+        <>
+          <button type="button" class="primary" onClick={() => onAsk('approve')}>
+            Approve…
+          </button>
+          <button type="button" class="danger" onClick={() => onAsk('deny')}>
+            Deny…
+          </button>
+        </>
+      )}
+      <button type="button" class="more-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        More
+      </button>
+      <div class={isOpen ? 'more is-open' : 'more'}>
+        {mayDecide && (
+          <>
+            <button type="button" onClick={() => onAsk('grant')}>
+              Approve with a grant…
+            </button>
+            <button type="button" class="plain" onClick={() => void extend(view)}>
+              +5 minutes
+            </button>
+          </>
+        )}
+        {onQuarantine !== undefined && (
+          <button type="button" class="plain" onClick={onQuarantine}>
+            Quarantine the agent…
+          </button>
+        )}
+      </div>
+    </div>
   )
 }
 
