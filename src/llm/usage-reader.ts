@@ -33,6 +33,7 @@ const bufferBytes = 2 * keptBytes
 /** Buffers that a thread keeps for the next answers: 1 MiB. */
 const maxSpare = 64
 const spare: Buffer[] = []
+const lineEnd = Buffer.from('\n')
 const eventEnds = [Buffer.from('\n\n'), Buffer.from('\r\n\r\n')]
 /** Events at the end of a stream that may tell. */
 const lastEvents = 4
@@ -100,8 +101,9 @@ export class UsageReader {
   end(isWhole: boolean): UsageFound {
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
-    const tail = buffer.subarray(0, this.#used)
-    if (!this.#isShifted) this.#model = modelAtStart(this.#format, tail)
+    const all = buffer.subarray(0, this.#used)
+    if (!this.#isShifted) this.#model = modelAtStart(this.#format, all)
+    const tail = isWhole ? all : this.#completeOf(all)
     const last = this.#read(tail)
     // Each event of Gemini tells what was used until then.
     const isPartial = last === undefined || (this.#format === 'gemini' && !isWhole)
@@ -109,6 +111,17 @@ export class UsageReader {
     this.#buffer = undefined
     if (spare.length < maxSpare) spare.push(buffer)
     return { usage: last === undefined ? this.#first : together(this.#first, last), isPartial, model }
+  }
+
+  /**
+   * The events or lines that are complete. In one that was cut off the brackets are missing that show where a usage
+   * belongs: it could stand in the arguments of a tool.
+   */
+  #completeOf(tail: Buffer): Buffer {
+    if (this.#division === 'frames') return tail
+    if (this.#division === 'json') return tail.subarray(0, 0)
+    const marks = this.#division === 'events' ? eventEnds : [lineEnd]
+    return tail.subarray(0, Math.max(...marks.map(mark => endOfLast(tail, mark))))
   }
 
   #read(tail: Buffer): Usage | undefined {
@@ -144,6 +157,11 @@ function together(first: Usage | undefined, last: Usage): Usage {
   const { cacheWrite, cacheWriteLong } = first
   if (!isFull) return { ...first, output: last.output }
   return last.cacheWrite === cacheWrite + cacheWriteLong ? { ...last, cacheWrite, cacheWriteLong } : last
+}
+
+function endOfLast(tail: Buffer, mark: Buffer): number {
+  const at = tail.lastIndexOf(mark)
+  return at < 0 ? 0 : at + mark.length
 }
 
 /** The last line that is not empty. */

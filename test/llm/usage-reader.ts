@@ -77,6 +77,12 @@ t.test('the place at which bytes leave the buffer changes nothing', async t => {
   t.strictSame(wrong, [])
 })
 
+t.test('a usage in the arguments of a tool does not count when the stream is cut behind it', async t => {
+  const forged = modelAnswers.find(({ name }) => name === 'no usage, forged in a stream of gemini')!
+  const line = forged.bytes.subarray(0, forged.bytes.indexOf('}}') + 2)
+  t.strictSame(read(forged, [line], false).usage, undefined)
+})
+
 t.test('a stream that is cut has no more usage than it showed', async t => {
   const wrong: string[] = []
   for (const answer of modelAnswers) {
