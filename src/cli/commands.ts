@@ -15,6 +15,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
   console: { summary: 'print a link that opens the console, signed in', load: () => import('./console.ts') },
   run: { summary: 'run a program that calls through the gateway, unchanged', load: () => import('./run.ts') },
+  health: { summary: 'ask whether the gateway serves', load: () => import('./health.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
   backup: {
     summary: 'copy the data folder, also while the gateway runs',

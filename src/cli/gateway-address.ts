@@ -10,6 +10,7 @@ import { readCertificate } from '../http/certificate.ts'
 import type { Endpoint } from '../http/listeners.ts'
 import { request } from '../http/node-http.ts'
 import type { Certificate } from '../http/servers.ts'
+import type { Service } from '../http/service.ts'
 import type { Configuration } from './configuration.ts'
 
 /** Where the API of the running gateway is reached from the same machine. */
@@ -24,10 +25,15 @@ export interface GatewayAddress {
  * The address that was given, or the one of the configuration.
  *
  * @param at an address as the gateway prints it at its start; undefined for that of the configuration
+ * @param service that is asked for there
  * @throws StartupError when it is no address
  */
-export async function findGateway(configuration: Configuration, at: string | undefined): Promise<GatewayAddress> {
-  const name = at ?? configured(configuration)
+export async function findGateway(
+  configuration: Configuration,
+  at: string | undefined,
+  service: Service = 'management',
+): Promise<GatewayAddress> {
+  const name = at ?? configured(configuration, service)
   if (name.startsWith('unix:')) return { name, secure: false, options: { socketPath: name.slice('unix:'.length) } }
   const url = URL.parse(name)
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -80,11 +86,11 @@ export function connectTo({ secure, options }: GatewayAddress, onReady: () => vo
   return connectSecurely({ ...endpoint, ...trust, ...named } as ConnectionOptions, onReady) // The options are set together.
 }
 
-/** The first address at which the API is served. */
-function configured(configuration: Configuration): string {
+/** The first address at which a service is. */
+function configured(configuration: Configuration, service: Service): string {
   const entrypoints = entrypointsOf({ ...configuration, passedSockets: [] })
-  const [endpoint] = entrypoints.find(({ serves }) => serves.has('management'))?.listen ?? []
-  if (endpoint === undefined) throw new Error('cannot happen: no entrypoint serves management')
+  const [endpoint] = entrypoints.find(({ serves }) => serves.has(service))?.listen ?? []
+  if (endpoint === undefined) throw new Error(`cannot happen: no entrypoint serves ${service}`)
   return addressOf(endpoint, configuration.config)
 }
 

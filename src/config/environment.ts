@@ -1,13 +1,14 @@
 import { didYouMean } from '../base/nearest.ts'
+import { readValueFile } from './file-variable.ts'
 import { type Child, type ConfigFindings, type ConfigProblem, childOf, record, unknownKey } from './given.ts'
 import { isSetting, type Setting, type SettingTree, settingsOf } from './setting.ts'
-import { readFromText } from './value.ts'
+import { type ParsedValue, readFromText } from './value.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Takes the variables that name a setting: the keys on the way to it, in any letter case, joined by `__`
- * (spec.md 5.6). Only names that begin with a key of the top level are looked at, and none with an empty part.
+ * (spec.md 5.6). With `__FILE` behind them the value is in a file. Only names that begin with a key of the top level are looked at, and none with an empty part.
  */
 export function readEnvironment(schema: SettingTree, env: Environment, findings: ConfigFindings): void {
   const names = new Map<Setting<unknown>, string>()
@@ -15,7 +16,7 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
     const keys = name.split('__')
     if (text === undefined || keys.length < 2 || keys.includes('') || !childOf(schema, keys[0]!)) continue
     const place = `env ${name}`
-    const target = find(schema, keys)
+    const target = findValue(schema, keys)
     if ('problem' in target) {
       findings.problems.push({ place, message: target.problem })
       continue
@@ -24,8 +25,26 @@ export function readEnvironment(schema: SettingTree, env: Environment, findings:
     if (other !== undefined)
       findings.problems.push({ place, message: `must be set once: the same setting as ${other}` })
     names.set(target.setting, name)
-    record(findings, target.setting, { place, name: '' }, readFromText(target.setting, text))
+    const reading = target.inFile ? readFromFile(target.setting, text) : readFromText(target.setting, text)
+    record(findings, target.setting, { place, name: '' }, reading)
   }
+}
+
+function readFromFile(setting: Setting<unknown>, path: string): ParsedValue {
+  const read = readValueFile(path, setting.secret === true)
+  if ('problem' in read) return read
+  // Items of a list may have a line each.
+  return readFromText(setting, setting.kind === 'list' ? read.text.replaceAll('\n', ',') : read.text)
+}
+
+type FoundValue = FoundSetting & { readonly inFile: boolean }
+
+/** The setting that a variable names, whose last key may be FILE. */
+function findValue(schema: SettingTree, keys: readonly string[]): FoundValue | { readonly problem: string } {
+  const found = find(schema, keys)
+  if ('setting' in found) return { ...found, inFile: false }
+  const inFile = keys.at(-1)?.toUpperCase() === 'FILE' ? find(schema, keys.slice(0, -1)) : found
+  return 'setting' in inFile ? { ...inFile, inFile: true } : found
 }
 
 /** Variables that are not read, but whose names look like settings: `SYSTEM_SERVER_HTTP_PORT`, `SYSTM__SERVER__HTTP__PORT`. */
@@ -45,10 +64,11 @@ export function misnamedVariables(schema: SettingTree, env: Environment): readon
   })
 }
 
-function find(
-  schema: SettingTree,
-  keys: readonly string[],
-): { readonly setting: Setting<unknown> } | { readonly problem: string } {
+interface FoundSetting {
+  readonly setting: Setting<unknown>
+}
+
+function find(schema: SettingTree, keys: readonly string[]): FoundSetting | { readonly problem: string } {
   let node: Setting<unknown> | SettingTree = schema
   for (const [index, key] of keys.entries()) {
     if (isSetting(node)) return { problem: 'unknown key' }

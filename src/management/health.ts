@@ -57,9 +57,20 @@ export function healthHandlers({ checks, watched, timeLimit, clock }: HealthPart
   }
 }
 
-/** `GET /health/proxy`: for load balancers. It tests nothing, so it is cheap and never late. */
-export function proxyHealthHandlers({ proxyRefusal }: Pick<ManagementParts, 'proxyRefusal'>): Handlers['open'] {
+/**
+ * `GET /health/proxy`: for load balancers. It tests nothing, so it is cheap and never late. `GET /health/live`: for what restarts
+ * the gateway. A restart brings no database back, so this one does not ask for it.
+ */
+export function proxyHealthHandlers({
+  proxyRefusal,
+  threadsAnswer,
+}: Pick<ManagementParts, 'proxyRefusal' | 'threadsAnswer'>): Handlers['open'] {
   return {
+    getLiveness() {
+      return threadsAnswer()
+        ? jsonReply(200, { status: wordFor(true) })
+        : jsonReply(503, { status: wordFor(false) }, ['Retry-After', '1'])
+    },
     getProxyHealth() {
       const why = proxyRefusal()
       return why === undefined ? jsonReply(200, { status: wordFor(true) }) : refuse(why)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { healthHandlers } from '../../src/management/health.ts'
+import { healthHandlers, proxyHealthHandlers } from '../../src/management/health.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startControl } from '../fixtures/control.ts'
 
@@ -88,4 +88,16 @@ t.test('what the gateway can work without is named, and is no reason to be Unhea
   const watched = { log: () => false }
   const handlers = healthHandlers({ checks: {}, watched, timeLimit: 1_000, clock: createClock() })
   t.match(await handlers['getHealth']!({} as never), { status: 200, body: /"parts":\{"log":"Unhealthy"\}/ })
+})
+
+t.test('liveness asks only whether every thread responds, not for the database', async t => {
+  const { call, store } = await startControl(t)
+  await store.close()
+  t.match(await call('GET', '/health/live'), { status: 200, json: { status: 'Healthy' } })
+  const { getLiveness } = proxyHealthHandlers({ proxyRefusal: () => 'fenced', threadsAnswer: () => false })
+  t.match(await getLiveness!({} as never), {
+    status: 503,
+    body: /"Unhealthy"/,
+    headers: ['Content-Type', /json/, 'Retry-After', '1'],
+  })
 })
