@@ -39,7 +39,7 @@ export const proxy = {
     'HTTP/1.1 client for upstreams. Undici is for an upstream that the built-in client rejects.',
   ),
   Http2Hosts: list(
-    'Hosts, such as api.example.com or *.example.com, that are called in HTTP/2 over TLS if they offer it.',
+    'Hosts, such as api.example.com or *.example.com, that are called in HTTP/2 over TLS if they offer it. In tunnels to them the forward proxy offers it to clients.',
     hostPattern,
   ),
   AllowUpgrade: list(

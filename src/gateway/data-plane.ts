@@ -119,7 +119,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     ...dataPlane.recent,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
-  const forward = openForwardProxy(dataPlane)
+  const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
     config,

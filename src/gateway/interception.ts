@@ -4,6 +4,7 @@ import { createInterception, type Interception } from '../intercept/interception
 import { createOpenedHosts } from '../intercept/opened-hosts.ts'
 import { OpenTunnels } from '../pipeline/open-tunnels.ts'
 import type { Parts } from '../pipeline/parts.ts'
+import type { Bounds } from '../telemetry/bounds.ts'
 import { handshakes, mintedLeafs, openTunnels } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOncePerMinute } from '../telemetry/once-per-minute.ts'
@@ -27,6 +28,7 @@ export async function openLeafs({ authority, clock, ticketKeys }: LeafsParts): P
 }
 
 export interface ForwardProxyParts extends Pick<Base, 'config' | 'clock' | 'log'> {
+  readonly bounds: Bounds
   readonly limits: Pick<SharedLimits, 'tunnels'>
   readonly leafs: CurrentLeafs | undefined
   readonly metrics: Metrics
@@ -55,17 +57,23 @@ export function openForwardProxy(parts: ForwardProxyParts): ForwardProxy {
 }
 
 function openInterception(parts: ForwardProxyParts): Interception | undefined {
-  const { config, clock, log, leafs, metrics } = parts
+  const { config, clock, log, leafs, metrics, bounds } = parts
+  const { System, ForwardProxy } = config
   if (leafs === undefined) return undefined
   const isFirst = createOncePerMinute(clock)
   return createInterception({
     leafs,
-    hosts: createOpenedHosts(config.ForwardProxy),
+    hosts: createOpenedHosts({ ...ForwardProxy, ...config.Proxy }),
     clock,
-    timeoutMs: config.System.Server.HeadersTimeoutSeconds * 1_000,
+    limits: {
+      maxStreams: System.RateLimit.MaxInFlight,
+      firstMs: System.Server.HeadersTimeoutSeconds * 1_000,
+      idleMs: ForwardProxy.KeepAliveSeconds * 1_000,
+    },
     onHandshake: isResumed => metrics.count(handshakes, isResumed ? 'resumed' : 'new'),
     onFailed({ id: tunnel, agentId, origin }, reason) {
       if (isFirst(origin, agentId)) log.warn({ agentId, tunnel, origin, reason }, 'interception failed')
     },
+    onResets: ({ id, agentId }) => bounds.reached('stream_resets', agentId, id),
   })
 }

@@ -69,8 +69,9 @@ function hostWarnings({ Hosts, System }: Config): readonly string[] {
 }
 
 /** A credential cannot be added in a tunnel that is not opened. */
-function credentialWarnings({ ForwardProxy, Upstreams }: Config): readonly string[] {
-  const hosts = createOpenedHosts(ForwardProxy)
+function credentialWarnings(config: Config): readonly string[] {
+  const { ForwardProxy, Upstreams } = config
+  const hosts = createOpenedHosts({ ...ForwardProxy, ...config.Proxy })
   const closed = Upstreams.flatMap(({ Host = '' }) => {
     const { host, port = 443 } = parsePlacePattern(Host)
     return host.exact === undefined || hosts.opens(createOrigin('https', host.exact, port)) ? [] : [Host]

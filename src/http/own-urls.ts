@@ -1,5 +1,4 @@
 /** Addressing of clients of the forward proxy. */
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Origin } from '../base/origin.ts'
 import type { Addressing, Road, TunnelledBy } from './addressing.ts'
@@ -55,7 +54,7 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   /** Known once the first byte has arrived. */
   scheme: 'http' | 'https' = 'https'
   /** Connection of the requests; undefined until the tunnel is open. */
-  connection: Socket | undefined = undefined
+  connection: { destroySoon(): void } | undefined = undefined
   /** Why it was closed before a request came, when the gateway knows. */
   failure: string | undefined = undefined
 
@@ -109,9 +108,8 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
 const tunnels = new WeakMap<Duplex, ConnectTunnel>()
 
 /** Assigns the requests of a connection to the tunnel. */
-export function setTunnel(connection: Socket, tunnel: ConnectTunnel): void {
+export function setTunnel(connection: Duplex, tunnel: ConnectTunnel): void {
   tunnels.set(connection, tunnel)
-  tunnel.connection = connection
 }
 
 /** @throws Error when the connection is no tunnel */

@@ -4,6 +4,7 @@ import { lstat } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
 
@@ -18,7 +19,7 @@ export interface UnixEndpoint {
 /** The peer name of all clients over a unix socket, which have no address. */
 export const unixPeer = 'unix'
 
-const unixSockets = new WeakSet<Socket>()
+const unixSockets = new WeakSet<Duplex>()
 
 /** Marks the connections of a server as coming over a unix socket, without an address. */
 export function markUnixPeers(server: Server): void {
@@ -26,7 +27,7 @@ export function markUnixPeers(server: Server): void {
 }
 
 /** Marks a connection as coming from the same peer as the one below it. */
-export function markSamePeer(connection: Socket, below: Socket): void {
+export function markSamePeer(connection: Duplex, below: Socket): void {
   if (unixSockets.has(below)) unixSockets.add(connection)
 }
 

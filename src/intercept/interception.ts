@@ -1,12 +1,13 @@
 /**
  * Connections of CONNECT that the gateway reads. It presents a leaf for the host that CONNECT named, and hands the plain side
- * on as a connection of HTTP/1.1. A client may also speak HTTP in the clear.
+ * on as a connection of HTTP/1.1, or as one for each request of HTTP/2. A client may also speak HTTP in the clear.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { asError } from '../base/as-error.ts'
 import { noteCarrier } from '../http/close-idle.ts'
+import { Http2Connection, type Http2Limits } from '../http/http2-session.ts'
 import { type ConnectTunnel, setTunnel } from '../http/own-urls.ts'
 import { markSamePeer } from '../http/unix-socket.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -19,11 +20,13 @@ export interface InterceptionParts {
   readonly leafs: Pick<CurrentLeafs, 'contextFor' | 'permits'>
   readonly hosts: OpenedHosts
   readonly clock: Pick<Clock, 'steady'>
-  /** Longest time until the first request can be read, milliseconds. */
-  readonly timeoutMs: number
+  /** `firstMs` is also the longest time until the first request can be read. */
+  readonly limits: Http2Limits
   readonly onHandshake: (isResumed: boolean) => void
   /** @param reason for people */
   readonly onFailed: (tunnel: NamedTunnel, reason: string) => void
+  /** The client has cancelled too many requests, and its connection was closed. */
+  readonly onResets: (tunnel: NamedTunnel) => void
 }
 
 /** A tunnel, as the log names it. */
@@ -41,7 +44,7 @@ export interface Interception {
   failed(tunnel: NamedTunnel, reason: string): void
   /** Tells of bytes in a tunnel that are no request. */
   notHttp(tunnel: ConnectTunnel): void
-  /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. */
+  /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. Those with HTTP/2 take no more requests. */
   drain(): void
 }
 
@@ -57,6 +60,7 @@ export function createInterception(parts: InterceptionParts): Interception {
     throw new Error('cannot happen: a tunnel before the gateway serves')
   }
   const openings = new Set<Socket>()
+  const http2 = new Set<Http2Connection>()
   let isDraining = false
   return {
     hosts: parts.hosts,
@@ -69,6 +73,7 @@ export function createInterception(parts: InterceptionParts): Interception {
     drain() {
       isDraining = true
       for (const socket of openings) socket.destroy()
+      for (const connection of http2) connection.drain()
     },
     open(socket, tunnel) {
       // A client that left while its token was verified does not end a second time.
@@ -79,12 +84,12 @@ export function createInterception(parts: InterceptionParts): Interception {
       openings.add(socket)
       socket.write(established)
       const leave = (): unknown => socket.destroy()
-      const timer = setTimeout(leave, parts.timeoutMs)
+      const timer = setTimeout(leave, parts.limits.firstMs)
       const endOpening = (): void => {
         clearTimeout(timer)
         openings.delete(socket)
       }
-      const opening = { parts, tunnel, socket, endOpening }
+      const opening = { parts, tunnel, socket, http2, endOpening }
       socket.once('close', endOpening).once('end', leave)
       awaitHello(socket, (hello, read) => {
         socket.off('end', leave)
@@ -104,6 +109,8 @@ interface Opening {
   readonly parts: InterceptionParts
   readonly tunnel: ConnectTunnel
   readonly socket: Socket
+  /** The open connections of HTTP/2. */
+  readonly http2: Set<Http2Connection>
   /** The first request can be read now, or never. */
   endOpening(): void
 }
@@ -117,6 +124,7 @@ function problemOf(hello: ClientHello, { host }: ConnectTunnel): string | undefi
 function passInClear({ tunnel, socket, endOpening }: Opening, read: Buffer, adopt: (connection: Duplex) => void): void {
   endOpening()
   tunnel.scheme = 'http'
+  tunnel.connection = socket
   setTunnel(socket, tunnel)
   adopt(socket)
   // Node reads past the stream of a socket until it has a listener for data: what is put back would be lost.
@@ -132,7 +140,8 @@ async function secure(opening: Opening, read: Buffer, adopt: (connection: Duplex
     if (socket.destroyed) return
     noteCarrier(socket)
     socket.unshift(read)
-    const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] })
+    const ALPNProtocols = parts.hosts.speaksHttp2(tunnel.host) ? ['h2', 'http/1.1'] : ['http/1.1']
+    const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols })
     const close = (reason: string): void => {
       fail(tunnel, reason, parts)
       connection.destroy()
@@ -158,14 +167,26 @@ function fail(tunnel: ConnectTunnel, reason: string, { onFailed }: InterceptionP
   onFailed(tunnel, reason)
 }
 
-function enter({ parts, tunnel, socket }: Opening, connection: TLSSocket, adopt: (connection: Duplex) => void): void {
+function enter(opening: Opening, connection: TLSSocket, adopt: (connection: Duplex) => void): void {
+  const { parts, tunnel, socket, http2 } = opening
   const since = parts.clock.steady()
-  markSamePeer(connection, socket)
-  setTunnel(connection, tunnel)
   connection.once('end', () => {
     if (parts.clock.steady() - since < soonMs) fail(tunnel, brokenOff, parts)
   })
-  adopt(connection)
+  const take = (carrying: Duplex): void => {
+    markSamePeer(carrying, socket)
+    setTunnel(carrying, tunnel)
+    adopt(carrying)
+  }
+  if (connection.alpnProtocol !== 'h2') {
+    tunnel.connection = connection
+    take(connection)
+    return
+  }
+  const session = new Http2Connection(connection, parts.limits, take, () => parts.onResets(tunnel))
+  tunnel.connection = session
+  http2.add(session)
+  connection.once('close', () => http2.delete(session))
 }
 
 const unopened = 'ForwardProxy:TunnelHosts names hosts that are not opened'
@@ -175,7 +196,8 @@ const brokenOff = `the client broke off when it saw the certificate; it may not 
 
 function reasonOf({ code = 'ERR_UNKNOWN', message }: NodeJS.ErrnoException): string {
   if (/ALERT_(?:UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE)/.test(code)) return distrusted
-  if (code.includes('NO_APPLICATION_PROTOCOL')) return `the client does not offer HTTP/1.1; ${unopened}`
+  if (code.includes('NO_APPLICATION_PROTOCOL'))
+    return `the client does not offer HTTP/1.1; Proxy:Http2Hosts names hosts with HTTP/2, and ${unopened}`
   if (code === 'ECONNRESET') return brokenOff
   return code.startsWith('ERR_SSL_') ? code.slice('ERR_SSL_'.length).toLowerCase().replaceAll('_', ' ') : message
 }

@@ -1,5 +1,5 @@
 /** Which hosts of CONNECT the gateway intercepts. */
-import { matchesHost, parsePlacePattern } from '../base/host.ts'
+import { matchesAnyHost, matchesHost, parseHostPatterns, parsePlacePattern } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 
 /** Settings of `ForwardProxy`. */
@@ -7,6 +7,8 @@ export interface OpenedHostsSettings {
   readonly Https: 'Intercept' | 'Tunnel'
   readonly TunnelHosts: readonly string[]
   readonly InterceptHosts: readonly string[]
+  /** Of `Proxy`. */
+  readonly Http2Hosts: readonly string[]
 }
 
 export interface OpenedHosts {
@@ -14,16 +16,21 @@ export interface OpenedHosts {
   opens(origin: Origin): boolean
   /** Whether a tunnel that it does not open may carry another protocol than TLS. */
   mayCarryAny(origin: Origin): boolean
+  /** Whether it offers HTTP/2 in the TLS of this host. @param host a name in lower case, or an address without brackets */
+  speaksHttp2(host: string): boolean
 }
 
 const tlsPort = 443
 
-export function createOpenedHosts({ Https, TunnelHosts, InterceptHosts }: OpenedHostsSettings): OpenedHosts {
+export function createOpenedHosts(settings: OpenedHostsSettings): OpenedHosts {
+  const { Https, TunnelHosts, InterceptHosts, Http2Hosts } = settings
   const isTunnelled = matcherOf(TunnelHosts)
   const isIntercepted = matcherOf(InterceptHosts)
+  const withHttp2 = parseHostPatterns(Http2Hosts)
   return {
     opens: origin => (Https === 'Intercept' ? !isTunnelled(origin) : isIntercepted(origin)),
     mayCarryAny: origin => origin.port !== tlsPort && isTunnelled(origin),
+    speaksHttp2: host => matchesAnyHost(withHttp2, host),
   }
 }
 

@@ -53,6 +53,8 @@ const boundNames = [
   'agent_hitl_bytes',
   // Messages of an agent that were dropped because more than 10,000 wait for a webhook.
   'webhook_messages',
+  // Requests that a connection of HTTP/2 cancels beyond those that it lets end.
+  'stream_resets',
   // Open tunnels of one agent: ForwardProxy:MaxTunnelsPerAgent.
   'tunnels',
   // WebSockets: Proxy:UpgradeIdleSeconds, UpgradeMaxSeconds, UpgradeMaxBytes.

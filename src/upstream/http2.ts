@@ -104,6 +104,8 @@ export class Http2Session implements Carrier {
       const separator = name === 'cookie' ? '; ' : ', '
       fields[name] = before === undefined ? raw[i + 1]! : before + separator + raw[i + 1]
     }
+    // Trailers are passed on. Servers of gRPC demand that their client says so; the field is for one connection only.
+    if (fields['content-type']?.startsWith('application/grpc')) fields['te'] = 'trailers'
     return fields
   }
 

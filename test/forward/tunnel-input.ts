@@ -126,7 +126,7 @@ t.test('a client that does not offer HTTP/1.1 gets the alert of TLS, and the log
   await t.rejects(openSecure(t, gateway, { to: host, authorization, tls: { ALPNProtocols: ['h2'] } }), {
     message: /no application protocol/,
   })
-  t.match(await failed('https://h2.test'), /does not offer HTTP\/1\.1; ForwardProxy:TunnelHosts/)
+  t.match(await failed('https://h2.test'), /does not offer HTTP\/1\.1; Proxy:Http2Hosts .*ForwardProxy:TunnelHosts/)
 })
 
 t.test('a client that does not trust the CA leaves a warning with the remedy, once a minute and host', async t => {

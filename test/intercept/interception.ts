@@ -17,11 +17,12 @@ t.test('T32 a tunnel in the clear on which nothing moves is closed', async t => 
   t.teardown(() => inner.emit('close'))
   const interception = createInterception({
     leafs: { permits: () => true, contextFor: () => Promise.reject(new Error('no leafs here')) },
-    hosts: createOpenedHosts(testConfig().ForwardProxy),
+    hosts: createOpenedHosts({ ...testConfig().ForwardProxy, Http2Hosts: [] }),
     clock: systemClock,
-    timeoutMs: 60_000,
+    limits: { maxStreams: 1, firstMs: 60_000, idleMs: 60_000 },
     onHandshake: () => {},
     onFailed: () => {},
+    onResets: () => {},
   })
   interception.serve(connection => inner.emit('connection', connection))
   const front = createTcpServer(socket => {

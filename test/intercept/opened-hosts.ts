@@ -2,7 +2,7 @@ import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { createOpenedHosts, type OpenedHostsSettings } from '../../src/intercept/opened-hosts.ts'
 
-const settings: OpenedHostsSettings = { Https: 'Intercept', TunnelHosts: [], InterceptHosts: [] }
+const settings: OpenedHostsSettings = { Https: 'Intercept', TunnelHosts: [], InterceptHosts: [], Http2Hosts: [] }
 const at = (place: string) => {
   const [host = '', port = 443] = place.split(':')
   return createOrigin('https', host, Number(port))
