@@ -11,6 +11,7 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundleOptions } from './fixtures/bundle.ts'
 import { consoleBuild } from './fixtures/console-build.ts'
 import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
@@ -148,12 +149,13 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
   const waiting = [...divided(files)]
+  const node = await bundleOptions()
   const work = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
       const [first = ''] = group
       const folder = measured && !unmeasured.test(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
-      const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage } })
+      const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage }, node })
       for (const result of results) tellResult(result)
       cpuOfShared += sharedCpuMs
       if (folder !== undefined) keepOwn(folder)
