@@ -1,4 +1,3 @@
-import { open } from 'node:fs/promises'
 import { StartupError } from '../base/refusals.ts'
 import { prepareSet } from '../policies/entry.ts'
 import { readPolicyFile } from '../policies/files.ts'
@@ -6,8 +5,9 @@ import { decisionSettings, languageOf, readPolicies, soloRulebook, soloRulebooks
 import { decideHead } from '../policy/evaluation/decide.ts'
 import { explainDescription } from '../policy/evaluation/explain.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
-import { type DescriptionProblem, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
+import { type DescriptionProblem, requestFromDescription } from '../policy/request/describe.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { openLines, parseLine, type RequestLine, unreadable, urlOf } from './log-lines.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
@@ -34,17 +34,6 @@ const options = {
   log: { type: 'string' },
   all: { type: 'boolean' },
 } as const
-
-/** A line of the log, as far as it is read here. */
-interface Line extends Partial<RequestDescription> {
-  readonly method?: string
-  readonly origin?: string
-  readonly path?: string
-  readonly agentId?: string
-  readonly bytesIn?: number
-  readonly policy?: string
-  readonly decision?: string
-}
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
@@ -75,7 +64,7 @@ interface ReplayTally {
   readonly changes: Map<string, number>
 }
 
-function compare(tally: ReplayTally, line: Line, decided: string | undefined): void {
+function compare(tally: ReplayTally, line: RequestLine, decided: string | undefined): void {
   if (decided === undefined) tally.skipped++
   else if (decided === 'body') tally.needBody++
   else if (decided === line.decision) tally.same++
@@ -107,34 +96,11 @@ async function readRulebook(path: string, { config }: Configuration): Promise<Ru
   return soloRulebook(entry.compiled, decisionSettings(config))
 }
 
-function unreadable(path: string): (error: NodeJS.ErrnoException) => never {
-  return ({ code }) => {
-    throw new StartupError(`${path} cannot be read (${code})`)
-  }
-}
-
-/** @throws StartupError when the file cannot be read */
-async function openLines(path: string): Promise<AsyncIterable<string>> {
-  const file = await open(path).catch(unreadable(path))
-  return file.readLines()
-}
-
-/** The log may hold other lines as well. */
-function parseLine(text: string): Line | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-const urlOf = (line: Line): string => line.request?.url ?? `${line.origin}${line.path}`
-
 /**
  * The decision; `body` when it depends on a body that the line does not have; `invalid_target` when the gateway refuses
  * the URL before it decides; undefined when the line is not a request.
  */
-function decide(rulebook: Rulebook, line: Line): string | undefined {
+function decide(rulebook: Rulebook, line: RequestLine): string | undefined {
   const { request, agent, time } = line
   if (request !== undefined) {
     const explained = explainDescription(rulebook, { ...line, request }, 0)

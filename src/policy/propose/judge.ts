@@ -1,0 +1,72 @@
+import { areWithin, coversShape, likenessOf, type RecordedRequest, type Template } from './template.ts'
+
+/** A template with the effect of its rule. */
+export interface Judged {
+  readonly template: Template
+  readonly effect: 'Allow' | 'Hitl'
+  /** Why it waits for a person; empty for Allow. */
+  readonly cause: string
+}
+
+const reading = ['GET', 'HEAD', 'OPTIONS']
+/** Requests, and days on which they came, that a change needs before it is allowed. */
+const fewestCount = 3
+const fewestDays = 2
+/** Approvals after which what people always approve may be allowed. */
+const approvalsToPromote = 10
+
+export interface JudgeOptions {
+  /** Allows what was approved often and never denied. */
+  readonly promotes: boolean
+}
+
+/**
+ * The effect of each template. One that would also allow a request that a person decided on, or that was denied, waits for a
+ * person too.
+ *
+ * @param recorded all requests, those that teach nothing as well
+ */
+export function judge(
+  templates: readonly Template[],
+  recorded: readonly RecordedRequest[],
+  options: JudgeOptions,
+): readonly Judged[] {
+  const decided = recorded.filter(({ verdict, effect }) => verdict !== null || effect === 'Deny')
+  const byLikeness = Map.groupBy(decided, ({ shape, agentId }) => likenessOf(shape, agentId))
+  const judged = templates.map((template): Judged => {
+    const alike = byLikeness.get(likenessOf(template, template.agentId)) ?? []
+    const cause = causeToHold(
+      template,
+      alike.filter(({ shape }) => coversShape(template, shape)),
+      options,
+    )
+    return { template, effect: cause === '' ? 'Allow' : 'Hitl', cause }
+  })
+  return withoutCovered(judged)
+}
+
+function causeToHold(
+  { method, evidence }: Template,
+  decided: readonly RecordedRequest[],
+  { promotes }: JudgeOptions,
+): string {
+  if (decided.some(({ verdict, effect }) => verdict === 'denied' || effect === 'Deny')) return 'also denied'
+  const approved = decided.length
+  if (approved > 0 && (!promotes || approved < approvalsToPromote)) return 'approved by people'
+  if (method === 'DELETE' && approved === 0) return 'deletes'
+  if (reading.includes(method)) return ''
+  return evidence.count < fewestCount || evidence.days < fewestDays ? 'seen too seldom' : ''
+}
+
+/** Leaves out templates whose requests another one allows. */
+function withoutCovered(judged: readonly Judged[]): readonly Judged[] {
+  const pathAndLikeness = ({ template }: Judged) => `${template.pattern} ${likenessOf(template, template.agentId)}`
+  const allowing = Map.groupBy(
+    judged.filter(({ effect }) => effect === 'Allow'),
+    pathAndLikeness,
+  )
+  return judged.filter(one => {
+    const others = allowing.get(pathAndLikeness(one)) ?? []
+    return !others.some(other => other !== one && areWithin(one.template.names, other.template.names))
+  })
+}

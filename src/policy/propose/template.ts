@@ -1,0 +1,111 @@
+import type { Effect } from '../language/model.ts'
+import { compilePathPattern } from '../language/operators/patterns.ts'
+import type { DescribedRequest } from '../request/describe.ts'
+import { patternsOf } from './segments.ts'
+import type { Shape } from './shape.ts'
+
+/** A request that was recorded, with what came of it. */
+export interface RecordedRequest {
+  readonly agentId: string
+  readonly request: DescribedRequest
+  readonly shape: Shape
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** What the policies said. */
+  readonly effect: Effect
+  /** Status that the agent got; 0 when it got none. */
+  readonly status: number
+  readonly verdict: 'approved' | 'denied' | null
+  /** Names of the signals of its risk. */
+  readonly signals: readonly string[]
+}
+
+/** Requests with these signals of the risk teach nothing. */
+const badSignals = ['secret-in-body', 'metadata-address', 'tool-changed', 'unreadable-body']
+
+/** Why a request teaches nothing; undefined when rules may be made from it. */
+export function whyIneligible({ status, verdict, effect, signals }: RecordedRequest): string | undefined {
+  if (verdict === 'denied') return 'denied by a person'
+  if (effect === 'Deny') return 'denied by a policy'
+  if (effect === 'Hitl' && verdict !== 'approved') return 'held, and not approved'
+  const signal = signals.find(one => badSignals.includes(one))
+  if (signal !== undefined) return `risk signal ${signal}`
+  return status < 200 || status >= 400 ? 'not answered with 2xx or 3xx' : undefined
+}
+
+/** Requests of one agent that a rule stands for. */
+export interface Template extends Omit<Shape, 'segments'> {
+  readonly agentId: string
+  /** Pattern of the path, for `pathMatches`. */
+  readonly pattern: string
+  readonly evidence: Evidence
+}
+
+export interface Evidence {
+  readonly count: number
+  /** Days on which it was recorded, in UTC. */
+  readonly days: number
+  /** Milliseconds since the epoch. */
+  readonly first: number
+  readonly last: number
+  readonly approved: number
+}
+
+/**
+ * The templates of what was recorded. What fits one fits a request that was recorded: same agent, origin, method and facts, no
+ * further name, the same words in the path, and values of the same class elsewhere.
+ *
+ * @param isExact keeps every value of a path
+ */
+export function templatesOf(recorded: readonly RecordedRequest[], isExact: boolean): readonly Template[] {
+  const alike = Map.groupBy(recorded, ({ agentId, shape: { segments: _, ...rest } }) => JSON.stringify([agentId, rest]))
+  return [...alike.values()].flatMap(group => {
+    const byPath = [...Map.groupBy(group, pathOf).values()]
+    const segments = byPath.flatMap(ofPath => ofPath.slice(0, 1).map(({ shape }) => shape.segments))
+    const patterns = patternsOf(segments, isExact)
+    const byPattern = Map.groupBy(byPath.keys(), place => patterns[place] ?? '')
+    return [...byPattern].flatMap(([pattern, places]) => {
+      const ofPattern = places.flatMap(place => byPath[place] ?? [])
+      return ofPattern.slice(0, 1).map(({ agentId, shape: { segments: _, ...rest } }) => {
+        return { agentId, ...rest, pattern, evidence: evidenceOf(ofPattern) }
+      })
+    })
+  })
+}
+
+const pathOf = ({ shape }: RecordedRequest): string => shape.segments.join('/')
+
+const dayMs = 86_400_000
+
+function evidenceOf(recorded: readonly RecordedRequest[]): Evidence {
+  const times = recorded.map(({ at }) => at)
+  return {
+    count: recorded.length,
+    days: new Set(times.map(at => Math.floor(at / dayMs))).size,
+    first: times.reduce((one, other) => Math.min(one, other)),
+    last: times.reduce((one, other) => Math.max(one, other)),
+    approved: recorded.filter(({ verdict }) => verdict === 'approved').length,
+  }
+}
+
+/** What must be equal for a template to cover another one, or a request. */
+export function likenessOf({ method, origin, facts, names }: Omit<Shape, 'segments'>, agentId: string): string {
+  return JSON.stringify([agentId, method, origin, facts, names.map(([field]) => field)])
+}
+
+/** Whether a request fits a template of its likeness. */
+export function coversShape({ pattern, names }: Template, shape: Shape): boolean {
+  const test = compilePathPattern(pattern)
+  const hasPath = typeof test !== 'string' && test(`/${shape.segments.join('/')}`)
+  return hasPath && areWithin(shape.names, names)
+}
+
+/** Whether each of the objects has no further name. */
+export function areWithin(inner: Shape['names'], outer: Shape['names']): boolean {
+  return inner.every(([, names], place) => {
+    const others = outer[place]![1]
+    // A condition on names does not hold for an object without any.
+    if (names.length === 0 || others.length === 0) return names.length === others.length
+    return names.every(name => others.includes(name))
+  })
+}
