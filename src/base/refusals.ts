@@ -29,6 +29,7 @@ export const refusalKinds = {
     detail: 'The request body must match the schema of this operation.',
   },
   invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
+  usage_not_asked: { status: 400, title: 'Usage not asked', detail: 'Send stream_options.include_usage: true.' },
   invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
   browser_refused: {
     status: 403,
@@ -99,6 +100,8 @@ export const refusalKinds = {
     title: 'Tunnel needs review',
     detail: 'The policy wants a person to review this, and a tunnel that the gateway does not open cannot be held.',
   },
+  price_unknown: { status: 403, title: 'Price unknown', detail: 'The model of this call has no price.' },
+  call_unmetered: { status: 403, title: 'Call unmetered', detail: 'The cost of this call cannot be limited.' },
   hitl_denied: { status: 403, title: 'Denied by a reviewer', detail: 'A reviewer denied the request.' },
   not_found: { status: 404, title: 'Not found', detail: 'Nothing exists under this path, id or name.' },
   method_not_allowed: {
@@ -147,11 +150,7 @@ export const refusalKinds = {
     title: 'Unsupported media type',
     detail: 'Send the body as Content-Type: application/json.',
   },
-  expectation_failed: {
-    status: 417,
-    title: 'Expectation failed',
-    detail: 'Only Expect: 100-continue is supported.',
-  },
+  expectation_failed: { status: 417, title: 'Expectation failed', detail: 'Only Expect: 100-continue is supported.' },
   misdirected: {
     status: 421,
     title: 'Misdirected request',
@@ -163,6 +162,8 @@ export const refusalKinds = {
     detail: 'The gateway opens no WebSocket to this host. Call the upstream over HTTP.',
   },
   rate_limited: { status: 429, title: 'Rate limit exceeded', detail: 'Too many requests. Wait as Retry-After says.' },
+  budget_exceeded: { status: 429, title: 'Budget used up', detail: 'A budget of this agent is used up.' },
+  budget_reserved: { status: 429, title: 'Budget reserved', detail: 'Calls under way have reserved the budget.' },
   agent_busy: {
     status: 429,
     title: 'Too many requests at once',
@@ -291,10 +292,7 @@ export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refusal' in value
 }
 
-/**
- * A start-up failure that is the operator's to mend: printed as its message alone, exit code 1, no stack.
- * The message says what is wrong and what to do next.
- */
+/** A failure at the start. Its message alone is printed, without a stack: what is wrong, and what to do next. */
 export class StartupError extends Error {
   override readonly name = 'StartupError'
 }

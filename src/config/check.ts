@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import { normaliseHost } from '../base/host.ts'
+import { budgetsProblem } from './budgets.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
@@ -172,6 +173,7 @@ const checks: readonly CrossCheck[] = [
       return problems.length > 0 && problems.join('; ')
     },
   },
+  { settings: [schema.Budgets], problem: ({ Budgets }) => budgetsProblem(Budgets) ?? false },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {

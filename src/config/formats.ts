@@ -123,3 +123,10 @@ export const hours: TextFormat = value => (parseWindow(value) === undefined ? 'm
 
 export const timeZone: TextFormat = value =>
   isTimeZone(value) ? undefined : 'must be an IANA time zone such as Europe/Berlin'
+
+export const currency: TextFormat = value =>
+  /^[A-Z]{3}$/.test(value) ? undefined : 'must be three capital letters, such as USD'
+
+/** It stands in header fields, log lines and policies. */
+export const budgetName: TextFormat = value =>
+  /^[a-z0-9-]{1,40}$/.test(value) ? undefined : 'must be up to 40 lower-case letters, digits and dashes'

@@ -1,5 +1,5 @@
-import { hostAndPort } from './formats.ts'
-import { boolean, list, number, objects, optional, optionalNumber, text } from './setting.ts'
+import { currency, hostAndPort } from './formats.ts'
+import { boolean, choice, list, number, objects, optional, optionalNumber, text } from './setting.ts'
 
 /** Settings under `Metering`: what calls of models use. */
 export const metering = {
@@ -23,6 +23,22 @@ export const metering = {
     min: 0.000_001,
     max: 1_000_000,
   }),
+  UnknownModels: choice(
+    ['Refuse', 'Highest', 'Free'],
+    'Refuse',
+    'Calls of models without a price under a budget of money: refuse them, count them at the highest price of the provider, or as free.',
+  ),
+  MissingUsage: choice(
+    ['Estimate', 'Refuse'],
+    'Estimate',
+    'Streams under a budget that do not ask for their usage (stream_options.include_usage of OpenAI): estimate it from their length, or refuse them.',
+  ),
+  OtherCalls: choice(
+    ['Refuse', 'Allow'],
+    'Refuse',
+    'Calls of a provider whose answers tell no usage, such as batches and realtime, under a budget of tokens or money.',
+  ),
+  Currency: text('USD', 'Name of the currency of prices and budgets, for people.', currency),
 } as const
 
 const range = { min: 0, max: 1_000_000 }

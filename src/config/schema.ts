@@ -1,6 +1,7 @@
 import { hitlEvents } from '../base/hitl-events.ts'
 import { mapValues } from '../base/records.ts'
 import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
+import { budgets } from './budgets.ts'
 import { chosenSecretProblem, secretProblem } from './entropy.ts'
 import {
   cidr,
@@ -188,6 +189,7 @@ export const schema = {
   ),
   Metering: metering,
   Prices: prices,
+  Budgets: budgets,
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
     AllowHosts: list('Host patterns that may be called; empty allows all. example.com or *.example.com.', hostPattern),

@@ -1,7 +1,6 @@
-/** Leases tokens of rate limits for this gateway: all keys that need some in one call, one call at a time. */
+/** Leases amounts for this gateway, such as tokens of rate limits: all keys that need some in one call, one call at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaseAnswer, type LeaseAsk, type TokenLeases, usableMs } from '../limits/lease.ts'
-import type { LeasedBuckets } from '../limits/leased-bucket.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 
 /** Least time between two calls, milliseconds. */
@@ -18,14 +17,31 @@ const maxKeys = 500
 /** Asks the buckets of the fleet. */
 export type LeaseTokens = (asks: readonly LeaseAsk[]) => Promise<readonly LeaseAnswer[]>
 
-export interface LeasesOptions {
-  readonly buckets: Pick<LeasedBuckets, 'ask' | 'accept' | 'miss' | 'goAlone' | 'isIdle'>
-  readonly lease: LeaseTokens
+interface Keyed {
+  readonly key: string
+}
+
+/** What this gateway has leased. All times are steady milliseconds. */
+export interface LeaseBook<A extends Keyed, R extends Keyed> {
+  /** Undefined when there is nothing to report, and the key is forgotten. Each ask ends with `accept` or `miss`. */
+  ask(key: string, now: number): A | undefined
+  accept(ask: A, answer: R, times: { readonly sent: number; readonly now: number }): void
+  /** It was not answered. */
+  miss(ask: A): void
+  /** The answer takes long. */
+  goAlone(key: string): void
+  /** Whether a key that nobody needs is to be asked for, since there is something to report or to give back. */
+  isDue(key: string, now: number): boolean
+}
+
+export interface LeasesOptions<A extends Keyed, R extends Keyed> {
+  readonly book: LeaseBook<A, R>
+  readonly lease: (asks: readonly A[]) => Promise<readonly R[]>
   readonly clock: Clock
 }
 
-export class Leases implements TokenLeases {
-  readonly #options: LeasesOptions
+export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
+  readonly #options: LeasesOptions<A, R>
   /** Keys that this gateway holds tokens of, or has something to say about. */
   readonly #keys = new Set<string>()
   #needed = new Set<string>()
@@ -33,11 +49,11 @@ export class Leases implements TokenLeases {
   #isAway = false
   /** The call that is under way, or the next one, is over. */
   #next = Promise.withResolvers<void>()
-  #isRunning = false
+  #running: Promise<void> | undefined
   #isClosed = false
   readonly #sweeper: NodeJS.Timeout
 
-  constructor(options: LeasesOptions) {
+  constructor(options: LeasesOptions<A, R>) {
     this.#options = options
     this.#sweeper = setInterval(() => this.#sweep(), sweepMs).unref()
   }
@@ -45,17 +61,15 @@ export class Leases implements TokenLeases {
   need(key: string): void {
     this.#keys.add(key)
     this.#needed.add(key)
-    if (this.#isRunning || this.#isClosed) return
-    this.#isRunning = true
-    void Promise.resolve().then(() => this.#run())
+    if (!this.#isClosed) this.#running ??= Promise.resolve().then(() => this.#run())
   }
 
-  /** When it takes too long, this gateway limits by its own share. */
+  /** When it takes too long, this gateway goes alone. */
   asked(key: string): Promise<void> {
     this.need(key)
     const goAlone = () => {
       this.#isAway = true
-      this.#options.buckets.goAlone(key)
+      this.#options.book.goAlone(key)
     }
     if (!this.#isAway) return inTime(this.#next.promise, waitMs, goAlone)
     goAlone()
@@ -65,6 +79,14 @@ export class Leases implements TokenLeases {
   close(): void {
     this.#isClosed = true
     clearInterval(this.#sweeper)
+  }
+
+  /** Reports and gives back what is due, and closes. */
+  async finish(): Promise<void> {
+    clearInterval(this.#sweeper)
+    this.#sweep()
+    await this.#running
+    this.close()
   }
 
   async #run(): Promise<void> {
@@ -77,16 +99,16 @@ export class Leases implements TokenLeases {
       resolve()
       await sleep(isAnswered ? pauseMs : failedMs, undefined, { ref: false })
     }
-    this.#isRunning = false
+    this.#running = undefined
   }
 
   /** Whether it was answered. */
   async #call(keys: readonly string[]): Promise<boolean> {
-    const { buckets, lease, clock } = this.#options
+    const { book, lease, clock } = this.#options
     const sent = clock.steady()
-    const asks: LeaseAsk[] = []
+    const asks: A[] = []
     for (const key of keys) {
-      const ask = buckets.ask(key, sent)
+      const ask = book.ask(key, sent)
       if (ask === undefined) this.#keys.delete(key)
       else asks.push(ask)
     }
@@ -96,21 +118,21 @@ export class Leases implements TokenLeases {
       const now = clock.steady()
       for (const ask of asks) {
         const answer = byKey.get(ask.key)
-        if (answer === undefined) buckets.miss(ask)
-        else buckets.accept(ask, answer, { sent, now })
+        if (answer === undefined) book.miss(ask)
+        else book.accept(ask, answer, { sent, now })
       }
       this.#isAway = now - sent > usableMs
       return true
     } catch {
-      // The store reports that it cannot be reached. Until it can, each gateway limits by its own share.
+      // The store reports that it cannot be reached. Until it can, each gateway goes alone.
       this.#isAway = true
-      for (const ask of asks) buckets.miss(ask)
+      for (const ask of asks) book.miss(ask)
       return false
     }
   }
 
   #sweep(): void {
     const now = this.#options.clock.steady()
-    for (const key of this.#keys) if (this.#options.buckets.isIdle(key, now)) this.need(key)
+    for (const key of this.#keys) if (this.#options.book.isDue(key, now)) this.need(key)
   }
 }

@@ -10,7 +10,6 @@ import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { createReaders } from '../pipeline/answers/readers.ts'
-import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import { createEndListeners } from '../pipeline/ends/listeners.ts'
@@ -30,6 +29,7 @@ import { type Base, publicUrlOf } from './base.ts'
 import { openForwardProxy } from './interception.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
+import { createMetering } from './spend.ts'
 import type { Upstreams } from './upstreams.ts'
 
 export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report' | 'fenceWatch'> {
@@ -142,7 +142,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
-    meterOf: upstreams.prices && createMeterOf(config.Metering.Hosts, { clock, costOf: upstreams.prices.costOf }),
+    ...createMetering({ config, clock, prices: upstreams.prices, spend: limits.spend }),
     ends,
     report: dataPlane.report,
   }

@@ -30,11 +30,11 @@ import { createTicketKeys, openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
 import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
-import { createLoginLimit, createTokens } from './rates.ts'
+import { createLoginLimit } from './rates.ts'
 import { createPage } from './readings.ts'
 import { createReload } from './reload.ts'
 import { openRules, type Rules } from './rules.ts'
-import { createSharedMemory, openSharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
+import { createSharedMemory, openMainLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
 import { stopServing } from './stop.ts'
 import { createClock, openStorage, type Storage } from './storage.ts'
 import { type SummaryRow, summarise } from './summary.ts'
@@ -186,10 +186,9 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
 }
 
 function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
-  const { config, log, upstreams, rules, identity, memory, telemetry } = foundation
+  const { config, upstreams, rules, identity, memory, telemetry } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
-  const limits = openSharedLimits(config, { memory, thread: 0, log, tokensFor: createTokens(foundation, memory) })
-  for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
+  const limits = openMainLimits(foundation, closers)
   const watches = watchesOf(foundation)
   const dataPlane = createDataPlane({
     ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },

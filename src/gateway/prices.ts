@@ -2,17 +2,17 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
+import { readsUsage } from '../config/budgets.ts'
 import type { Config } from '../config/schema.ts'
 import type { PriceData } from '../llm/price-data.ts'
 import { mergePrices, readPriceFile } from '../llm/price-file.ts'
-import { createPrices } from '../llm/prices.ts'
-import { type CostOf, createCosts } from '../pipeline/answers/pricing.ts'
+import { createHighestPrices, createPrices } from '../llm/prices.ts'
+import { createPricing, type Pricing } from '../pipeline/answers/pricing.ts'
 
 const builtInFile = new URL('../../prices.json', import.meta.url)
 
 /** What calls of models cost. */
-export interface Prices {
-  readonly costOf: CostOf
+export interface Prices extends Pricing {
   /**
    * Reads Metering:PricesFile again. Rejects when it cannot be read; then the old prices stay.
    *
@@ -28,18 +28,20 @@ export interface Prices {
  */
 export async function openPrices(config: Config, baseDirectory: string): Promise<Prices | undefined> {
   const { Usage, PricesFile } = config.Metering
-  if (!Usage) return undefined
+  if (!Usage && !readsUsage(config)) return undefined
   const builtIn: Pick<PriceData, 'providers'> = JSON.parse(await readFile(builtInFile, 'utf8'))
   const path = PricesFile === undefined ? undefined : resolve(baseDirectory, PricesFile)
   const read = async () => {
-    const providers = path === undefined ? {} : await readPrices(path)
-    return createCosts(config, createPrices({ providers: mergePrices(providers, builtIn.providers) }))
+    const own = path === undefined ? {} : await readPrices(path)
+    const data = { providers: mergePrices(own, builtIn.providers) }
+    return createPricing(config, { priceOf: createPrices(data), highestOf: createHighestPrices(data) })
   }
-  let costOf = await read()
+  let pricing = await read()
   return {
-    costOf: (call, now) => costOf(call, now),
+    costOf: (call, now) => pricing.costOf(call, now),
+    chargeOf: (call, now) => pricing.chargeOf(call, now),
     async reload() {
-      if (path !== undefined) costOf = await read()
+      if (path !== undefined) pricing = await read()
     },
   }
 }

@@ -63,7 +63,7 @@ export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: G
   const count = new Int32Array(gateways)
   return buckets =>
     new Leases({
-      buckets,
+      book: buckets,
       clock,
       async lease(asks) {
         if (rates === undefined) throw new Error('cannot happen: there are leases without shared rates')

@@ -9,11 +9,21 @@ import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
+import { spendShape } from '../limits/spend-slots.ts'
 import { paceOf, rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log/log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 import { passedToAgents } from './entrypoints.ts'
-import { createManagementPace, createPace, type LeasedRate, type RateParts, sharesRates } from './rates.ts'
+import {
+  createManagementPace,
+  createPace,
+  createTokens,
+  type LeasedRate,
+  type RateParts,
+  sharesRates,
+  type TokenBucketParts,
+} from './rates.ts'
+import { createSpendLeases, openSpend, type SpendFor, type SpendLeaseParts, type SpendLimits } from './spend.ts'
 
 interface ListeningOptions {
   readonly passedSockets?: readonly PassedEndpoint[]
@@ -66,6 +76,8 @@ export interface SharedLimits {
   readonly agentRate: LeasedRate
   /** Rate of callers of the management API, for the main thread alone. */
   readonly managementRate: LeasedRate
+  /** Undefined without budgets. */
+  readonly spend: SpendLimits | undefined
   readonly breaker: Breaker
   readonly connections: Quota<'connections' | 'address_connections'>
   /** Proxied requests under way, by agent. */
@@ -89,6 +101,7 @@ export function createSharedMemory(config: Config): SharedMemory {
     rates: createTableMemory(rateShape, randomBytes(8)),
     leases: sharesRates(config) ? createTableMemory(leaseShape, randomBytes(8)) : undefined,
     gateways: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+    spend: config.Budgets.length > 0 ? createTableMemory(spendShape(threads), randomBytes(8)) : undefined,
     circuits: createTableMemory(breakerShape(System.CircuitBreaker.Failures), randomBytes(8)),
     connections: createTableMemory(amountShape(threads), randomBytes(8)),
     requests: createTableMemory(amountShape(threads), randomBytes(8)),
@@ -117,12 +130,16 @@ export interface LimitsParts {
   readonly thread: number
   readonly log: Pick<Log, 'warn' | 'info'>
   readonly tokensFor: RateParts['tokensFor']
+  readonly spendFor: SpendFor
 }
 
 /** Failures within this time open a circuit, milliseconds. */
 const failuresWindowMs = 60_000
 
-export function openSharedLimits(config: Config, { memory, thread, log, tokensFor }: LimitsParts): SharedLimits {
+export function openSharedLimits(
+  config: Config,
+  { memory, thread, log, tokensFor, spendFor }: LimitsParts,
+): SharedLimits {
   const { System } = config
   const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
   const { Failures, OpenSeconds } = CircuitBreaker
@@ -141,10 +158,13 @@ export function openSharedLimits(config: Config, { memory, thread, log, tokensFo
   const all = new Int32Array(memory.inFlight)
   const leases = memory.leases && new SharedTable(memory.leases, leaseShape, thread)
   if (leases !== undefined) tables.push(leases)
+  const spend = memory.spend && openSpend(new SharedTable(memory.spend, spendShape(Threads), thread), spendFor)
+  if (spend !== undefined) tables.push(spend.table)
   const rateParts = { rates, leases, gateways: memory.gateways, tokensFor }
   return {
     agentRate: createPace(paceOf(RateLimit), rateParts),
     managementRate: createManagementPace(paceOf(ManagementRateLimit), rateParts),
+    spend,
     breaker: createBreaker(
       { failures: Failures, windowMs: failuresWindowMs, openMs: OpenSeconds * 1_000 },
       circuits,
@@ -167,7 +187,20 @@ export function openSharedLimits(config: Config, { memory, thread, log, tokensFo
     forget(dead) {
       for (const table of tables) table.releaseLock(dead)
       for (const amount of amounts) amount.forget(dead)
+      spend?.book.forget(dead)
       all[dead] = 0
     },
   }
+}
+
+export type MainLimitsParts = TokenBucketParts & SpendLeaseParts & Pick<LimitsParts, 'log' | 'memory'>
+
+/** The limits as the main thread uses them, which leases for all threads. */
+export function openMainLimits(parts: MainLimitsParts, closers: (() => unknown)[]): SharedLimits {
+  const { config, memory, log } = parts
+  const leases = { tokensFor: createTokens(parts, memory), spendFor: createSpendLeases(parts) }
+  const limits = openSharedLimits(config, { memory, thread: 0, log, ...leases })
+  closers.push(() => limits.spend?.leases.finish())
+  for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
+  return limits
 }

@@ -67,6 +67,8 @@ async function openFile({ config, dataDirectory, clock, log, report, watch }: St
     onRestored: what => log.warn({}, `an older database was brought back: ${what}`),
     onStale: error => report('agents and policies could not be read again', error),
   })
+  // No other gateway runs on it.
+  if (config.Budgets.length > 0) await store.spend.forfeit('all')
   const fleet = createFleet({ config, clock, log }, undefined)
   const alone = { fence: undefined, board: undefined, fleet, rates: undefined }
   return { store, member: memberOf(config), ...alone, untilOpen: async () => {} }
@@ -94,6 +96,8 @@ async function openDatabase({ config, baseDirectory, clock, log, report, watch }
       onAccepted: () => log.warn({}, 'the loss of history was accepted: everything is loaded again'),
     },
   })
+  // The database may have been copied from that of a gateway on SQLite.
+  if (config.Budgets.length > 0) await store.spend.forfeit(['alone'])
   const late = () => Promise.reject(new StartupError('The database did not confirm in time that all changes are read.'))
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().peers.length },

@@ -13,7 +13,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly dataPlane: Pick<DataPlane, 'sweep'>
   readonly hitl: Pick<Hitl, 'sweep'>
   readonly telemetry: Pick<Telemetry, 'sample'>
-  readonly limits: Pick<SharedLimits, 'breaker'>
+  readonly limits: Pick<SharedLimits, 'breaker' | 'spend'>
   readonly overview: Pick<Overview, 'sample'>
   readonly fleet: Pick<Fleet, 'sweep'>
   readonly rules: Pick<Rules, 'policies'>
@@ -40,6 +40,7 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     guardPeers()
     fleet.sweep(rules.policies.book.list(), parts.authority?.current.certificate.fingerprint256)
     limits.breaker.sweep(clock.steady())
+    limits.spend?.leases.sweep(clock.now()).catch(error => report('windows of budgets could not be removed', error))
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, everyMs)
 }

@@ -34,6 +34,7 @@ import { createDataPlane } from './data-plane.ts'
 import { openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
 import { openSharedLimits } from './shared.ts'
+import type { SpendLeases } from './spend.ts'
 import { createCounters } from './telemetry.ts'
 import { openUpstreams } from './upstreams.ts'
 
@@ -122,7 +123,14 @@ async function serve() {
     asked: agentId => main.call('askedTokens', [agentId]),
     close: () => {},
   }
-  const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens })
+  // The main thread finishes, and removes old windows.
+  const spend: SpendLeases = {
+    need: key => main.notify('needSpend', [key]),
+    asked: key => main.call('askedSpend', [key]),
+    finish: async () => {},
+    sweep: async () => {},
+  }
+  const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens, spendFor: () => spend })
   const storeFence = openStoreFence(data)
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },

@@ -88,6 +88,8 @@ function controlOf(
     },
     needTokens: agentId => limits.agentRate.tokens?.need(agentId),
     askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
+    needSpend: key => limits.spend?.leases.need(key),
+    askedSpend: async key => limits.spend?.leases.asked(key),
     trust: notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

@@ -237,8 +237,8 @@ export class LeasedBuckets {
     })
   }
 
-  /** Whether nobody has used the key for a while. */
-  isIdle(key: string, now: number): boolean {
+  /** Whether nobody has used the key for a while, so that its tokens are given back. */
+  isDue(key: string, now: number): boolean {
     const slot = this.#table.find(key)
     return slot < 0 || this.#isIdle(slot, now)
   }

@@ -5,6 +5,8 @@ export interface SharedMemory {
   readonly leases: SharedArrayBuffer | undefined
   /** One number: the gateways of the fleet. */
   readonly gateways: SharedArrayBuffer
+  /** What is spent of budgets; undefined without any. */
+  readonly spend: SharedArrayBuffer | undefined
   readonly circuits: SharedArrayBuffer
   readonly connections: SharedArrayBuffer
   /** Proxied requests under way, by agent. */

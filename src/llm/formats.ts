@@ -40,6 +40,18 @@ export function calledModel(path: string): CalledModel | undefined {
   return undefined
 }
 
+/** Calls that cost nothing: what they do is counted by no provider. */
+const freePath =
+  /\/(?:moderations|files|uploads|uploads\/[^/]+\/(?:parts|complete)|conversations|cancel|count_tokens|input_tokens|tokenize|detokenize)\/?$|:countTokens\/?$|\/model\/[^/]+\/count-tokens\/?$|\/api\/(?:show|ps|tags|version)\/?$/
+
+/** Whether a call that sends something to this path of a provider costs nothing. */
+export const isFree = (path: string): boolean => freePath.test(path)
+
+/** Paths whose models write nothing. */
+const embeddings = /\/embed(?:dings)?\/?$/
+
+export const writesNothing = (path: string): boolean => embeddings.test(path)
+
 function found(format: Format, model: string | undefined): CalledModel {
   return { format, model: model === undefined ? undefined : decoded(model) }
 }

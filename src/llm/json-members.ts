@@ -11,7 +11,9 @@ const openBrace = 123
 const openBracket = 91
 const closeBrace = 125
 const closeBracket = 93
-const marks: ReadonlySet<number> = new Set([openBrace, openBracket, closeBrace, closeBracket, comma])
+/** 1 for a brace, bracket or comma: faster than a Set. */
+const marks = new Uint8Array(256)
+for (const code of [openBrace, openBracket, closeBrace, closeBracket, comma]) marks[code] = 1
 
 /** A member is that of the answer itself, or of an object in it, when no more than two ends follow it. */
 const maxEnds = 2
@@ -76,14 +78,14 @@ function valueBehind(text: Buffer, at: number, name: Buffer): number {
   return text[from] === colon ? behindSpace(text, from + 1) : -1
 }
 
-function behindSpace(text: Buffer, at: number): number {
+export function behindSpace(text: Buffer, at: number): number {
   let from = at
   while (from < text.length && space.includes(text[from]!)) from++
   return from
 }
 
-/** -1: it does not end here. */
-function endOfValue(text: Buffer, from: number): number {
+/** -1: it does not end here. The end of a number or a text is the mark behind it. */
+export function endOfValue(text: Buffer, from: number): number {
   let depth = 0
   for (let at = nextMark(text, from); at >= 0; at = nextMark(text, at + 1)) {
     const code = text[at]!
@@ -119,13 +121,13 @@ function nextMark(text: Buffer, from: number): number {
     if (code === quote) {
       at = closingQuote(text, at + 1)
       if (at < 0) return cutText
-    } else if (marks.has(code)) return at
+    } else if (marks[code] === 1) return at
   }
   return noMark
 }
 
 /** Of a text that begins at `from`; -1: it does not end here. */
-function closingQuote(text: Buffer, from: number): number {
+export function closingQuote(text: Buffer, from: number): number {
   for (let at = from; ; ) {
     const end = text.indexOf(quote, at)
     if (end < 0) return -1

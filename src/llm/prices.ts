@@ -23,6 +23,40 @@ export function createPrices({ providers }: Pick<PriceData, 'providers'>): Price
   }
 }
 
+/** The highest price of any model at a provider; undefined when it has none. */
+export function createHighestPrices({
+  providers,
+}: Pick<PriceData, 'providers'>): (of: ProviderId) => PriceEntry | undefined {
+  const found = new Map<ProviderId, PriceEntry | undefined>()
+  return provider => {
+    if (!found.has(provider)) found.set(provider, highestOf(entriesOf(provider, providers)))
+    return found.get(provider)
+  }
+}
+
+function entriesOf(provider: string, all: PriceData['providers']): readonly PriceEntry[] {
+  const prices: ProviderPrices | undefined = Object.hasOwn(all, provider) ? all[provider] : undefined
+  if (prices === undefined) return []
+  return [
+    ...prices.models.flatMap(model => model.prices),
+    ...(prices.also ?? []).flatMap(other => entriesOf(other, all)),
+  ]
+}
+
+function highestOf(entries: readonly PriceEntry[]): PriceEntry | undefined {
+  if (entries.length === 0) return undefined
+  const of = (price: (entry: PriceEntry) => TokenPrice): number =>
+    entries.reduce((highest, entry) => Math.max(highest, top(price(entry))), 0)
+  const input = of(entry => entry.input)
+  return { input, output: of(entry => entry.output), cacheWrite: of(entry => entry.cacheWrite ?? entry.input) }
+}
+
+function top(price: TokenPrice): number {
+  if (typeof price === 'number') return price
+  const [base, ...tiers] = price
+  return Math.max(base, ...tiers.map(([, each]) => each))
+}
+
 function findModel(name: string, provider: string, all: PriceData['providers']): ModelPrices | undefined {
   const prices: ProviderPrices | undefined = Object.hasOwn(all, provider) ? all[provider] : undefined
   if (prices === undefined) return undefined

@@ -44,12 +44,15 @@ const regionalHosts: readonly (readonly [ProviderId, RegExp])[] = [
   ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/],
 ]
 
+/** The model provider at an origin; undefined when there is none. */
+export type ProviderAt = (origin: Origin) => ProviderId | undefined
+
 /**
- * The model provider at an origin; undefined when there is none.
+ * Finds model providers.
  *
  * @param own further hosts: `vllm.internal:8000`, `*.models.example.com`
  */
-export function createProviders(own: readonly string[]): (origin: Origin) => ProviderId | undefined {
+export function createProviders(own: readonly string[]): ProviderAt {
   const known = providerIds.map(id => [id, parseHostPatterns(hosts[id])] as const)
   const added = own.map(parseHostAndPort)
   const found = new Memo<string, ProviderId | undefined>(4_096)

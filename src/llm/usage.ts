@@ -15,6 +15,9 @@ export interface Usage {
   readonly cost?: number
 }
 
+export const wholeOf = ({ input, output, cacheRead, cacheWrite, cacheWriteLong }: Usage): number =>
+  input + output + cacheRead + cacheWrite + cacheWriteLong
+
 /** One call cannot use more: such a number is no count. */
 const maxTokens = 1e9
 

@@ -16,6 +16,7 @@ import type { Resolution } from '../upstream/resolve.ts'
 import type { Interest } from './answers/interest.ts'
 import type { UsageMeter } from './answers/usage-meter.ts'
 import type { BodyLoan } from './body-memory.ts'
+import type { SpendReservation } from './budgets/reservation.ts'
 import type { RpcAnswer } from './mcp/rpc-answer.ts'
 
 /** How an exchange ended. `aborted`: the client left first. `broken`: the upstream broke off midway. */
@@ -112,6 +113,9 @@ export class Exchange {
 
   /** Reads what it uses; undefined when nothing does. */
   meter: UsageMeter | undefined = undefined
+
+  /** What it has reserved of budgets (budgets/); undefined once it was settled. */
+  spend: SpendReservation | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: ExchangeSender | undefined = undefined

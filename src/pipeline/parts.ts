@@ -21,6 +21,7 @@ import type { UpstreamRoute } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
 import type { MeterOf } from './answers/usage-meter.ts'
 import type { BodyMemory } from './body-memory.ts'
+import type { BudgetParts } from './budgets/reservation.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
 import type { Exchange } from './exchange.ts'
@@ -76,6 +77,8 @@ export interface Parts {
   readonly readers: readonly AnswerReader[]
   /** Undefined when it is not read what calls use. */
   readonly meterOf: MeterOf | undefined
+  /** Undefined without budgets. */
+  readonly budgets: BudgetParts | undefined
   readonly watch: ExchangeWatch
   readonly tunnels: OpenTunnels
   /** Undefined without a forward proxy. */

@@ -12,6 +12,7 @@ import { live } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
 import { admit, checkSize, releaseSlot } from './steps/admit.ts'
 import { authenticate } from './steps/authenticate.ts'
+import { releaseSpend, reserveSpend } from './steps/budgets.ts'
 import { passCircuit, releasePermit } from './steps/circuit.ts'
 import { decide } from './steps/decide.ts'
 import { attachCredentials, checkName, lookUp } from './steps/destination.ts'
@@ -50,6 +51,7 @@ const steps: readonly PipelineStep[] = [
   { name: 'review', run: review },
   { name: 'idempotency key', run: checkKey },
   { name: 'last hop', run: answerLastHop },
+  { name: 'budgets', run: reserveSpend },
   { name: 'answer readers', run: askReaders },
   { name: 'sending', run: (exchange, parts) => forward(exchange, parts, start) },
 ]
@@ -70,6 +72,7 @@ const reservations: readonly ((exchange: Exchange, parts: Parts) => void)[] = [
   releaseBody,
   releasePermit,
   releaseKey,
+  releaseSpend,
 ]
 
 /** Enforces policy on a request. Returns at once; the steps answer the request. */
@@ -86,6 +89,7 @@ const maxRounds = 5
 /** Runs all steps, at first and again when the right to go on has changed while the request waited. */
 function start(exchange: Exchange, parts: Parts): void {
   exchange.rounds += 1
+  releaseSpend(exchange, parts)
   if (exchange.rounds > maxRounds) {
     fail(exchange, new Error('cannot happen: the rights of a request changed too often'), parts)
   } else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)

@@ -11,6 +11,7 @@ import type {
   GrantTable,
   HitlTable,
   PolicyTable,
+  SpendTable,
   Store,
   TokenTable,
   ToolTable,
@@ -25,6 +26,7 @@ export interface Tables {
   readonly tools: ToolTable
   readonly codes: CodeTable
   readonly tokens: TokenTable
+  readonly spend: SpendTable
   readonly deliveries: DeliveryTable
   readonly audit: AuditTable
   readonly probe: Pick<Store, 'ping'>
@@ -86,6 +88,7 @@ export const methods = {
   tools: { digests: 'read', keep: 'write' },
   codes: { keep: 'write', take: 'write' },
   tokens: { all: 'read' },
+  spend: { lease: 'write', forfeit: 'write', prune: 'write' },
   deliveries: { take: 'write', next: 'read', remove: 'write', leave: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read', verify: 'read', kept: 'read', keep: 'write' },
   probe: { ping: 'write' },

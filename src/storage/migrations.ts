@@ -19,6 +19,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   const count = sql.raw(types.count)
   const tables = [
     ...registry,
+    ...spend,
     ...queue(bytes),
     ...queueIndexes,
     ...grants,
@@ -99,6 +100,35 @@ const registry = [
     at bigint not null,
     primary key ("agentId", server)
   )`,
+]
+
+/** Amounts are whole numbers: calls, tokens, or money in billionths. */
+const spend = [
+  sql`create table spend (
+    budget text not null,
+    holder text not null,
+    "from" bigint not null,
+    until bigint not null,
+    spent bigint not null,
+    estimated bigint not null,
+    calls bigint not null,
+    raised bigint not null,
+    primary key (budget, "from", holder)
+  )`,
+  sql`create index spend_until on spend (until)`,
+  sql`create table spend_leases (
+    budget text not null,
+    holder text not null,
+    "from" bigint not null,
+    gateway text not null,
+    until bigint not null,
+    leased bigint not null,
+    spent bigint not null,
+    estimated bigint not null,
+    calls bigint not null,
+    primary key (budget, "from", holder, gateway)
+  )`,
+  sql`create index spend_leases_until on spend_leases (until)`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

@@ -8,6 +8,7 @@ import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { policies } from './tables/policies.ts'
+import { spend } from './tables/spend.ts'
 import { tokens } from './tables/tokens.ts'
 import { tools } from './tables/tools.ts'
 import type { Unit } from './unit.ts'
@@ -28,6 +29,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   hitl,
   grants,
   tools,
+  spend,
   tokens,
   codes,
   deliveries,

@@ -4,6 +4,7 @@
  * running gateway once a later version adds one.
  */
 import type { Generated, Kysely } from 'kysely'
+import type { SpendRow } from '../limits/spend-lease.ts'
 import type {
   AgentKey,
   AgentRecord,
@@ -85,6 +86,22 @@ export interface ToolDigestsRow extends Omit<ToolDigests, 'digests'> {
   readonly digests: string
 }
 
+/** A budget of one holder in one window. */
+export interface SpendTotalRow extends SpendRow {
+  readonly spent: number
+  /** The part of `spent` that was estimated. */
+  readonly estimated: number
+  readonly calls: number
+  /** Added to the limit. */
+  readonly raised: number
+}
+
+/** What one gateway has told of it, and may spend beyond that. */
+export interface SpendLeaseRow extends Omit<SpendTotalRow, 'raised'> {
+  readonly gateway: string
+  readonly leased: number
+}
+
 export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
@@ -131,6 +148,8 @@ export interface Schema {
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: ToolDigestsRow
+  spend: SpendTotalRow
+  spend_leases: SpendLeaseRow
   console_codes: CodeRecord
   token_epoch: TokenEpochRow
   deliveries: DeliveryRow

@@ -7,6 +7,7 @@ import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
 import type { PolicyTable } from './policies.ts'
+import type { SpendTable } from './spend.ts'
 import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
@@ -18,6 +19,7 @@ export type { DeliveryTable } from './deliveries.ts'
 export type { Deadlines, Due } from './due.ts'
 export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
+export type { SpendTable } from './spend.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
 export type { ToolDigests, ToolTable } from './tools.ts'
@@ -277,6 +279,7 @@ export interface Store {
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly tokens: TokenTable
+  readonly spend: SpendTable
   readonly codes: CodeTable
   readonly deliveries: DeliveryTable
   readonly audit: AuditTable

@@ -84,6 +84,8 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   keyUses(uses: readonly KeyUse[]): Promise<void>
   needTokens: TokenLeases['need']
   askedTokens: TokenLeases['asked']
+  needSpend: TokenLeases['need']
+  askedSpend: TokenLeases['asked']
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

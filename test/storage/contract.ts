@@ -16,6 +16,7 @@ import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
 import { requestRaces } from './contract/races-requests.ts'
 import type { Engine } from './contract/samples.ts'
+import { spend } from './contract/spend.ts'
 import { sweeps } from './contract/sweeps.ts'
 import { texts } from './contract/texts.ts'
 import { tools } from './contract/tools.ts'
@@ -36,6 +37,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   verdicts(t, engine)
   grants(t, engine)
   tools(t, engine)
+  spend(t, engine)
   codes(t, engine)
   deliveries(t, engine)
   sweeps(t, engine, other)
@@ -62,7 +64,7 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, tokens, codes, deliveries, audit } = store
+  const { agents, policies, hitl, grants, tools, spend: spent, tokens, codes, deliveries, audit } = store
   return {
     ...store,
     agents: noted('agents', agents),
@@ -70,6 +72,7 @@ function noting(store: Store, called: Set<string>): Store {
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),
     tools: noted('tools', tools),
+    spend: noted('spend', spent),
     tokens: noted('tokens', tokens),
     codes: noted('codes', codes),
     deliveries: noted('deliveries', deliveries),

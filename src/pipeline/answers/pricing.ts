@@ -2,7 +2,7 @@ import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-po
 import type { Origin } from '../../base/origin.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PriceEntry } from '../../llm/price-data.ts'
-import { costOf, type PriceOf } from '../../llm/prices.ts'
+import { costOf as costAt, type PriceOf } from '../../llm/prices.ts'
 import type { ProviderId } from '../../llm/providers.ts'
 import type { Usage } from '../../llm/usage.ts'
 
@@ -17,6 +17,13 @@ export interface PricedCall {
 /** The cost of a call in Metering:Currency; undefined when its model has no price. @param now epoch milliseconds */
 export type CostOf = (call: PricedCall, now: number) => number | undefined
 
+/** Prices as calls need them. */
+export interface Pricing {
+  readonly costOf: CostOf
+  /** What a budget is charged: the same, but Metering:UnknownModels decides on models without a price. */
+  readonly chargeOf: CostOf
+}
+
 /** A price of the settings. */
 interface OwnPrice {
   readonly host: HostAndPort | undefined
@@ -24,19 +31,34 @@ interface OwnPrice {
   readonly entry: PriceEntry
 }
 
+/** Published prices. */
+export interface Published {
+  readonly priceOf: PriceOf
+  readonly highestOf: (provider: ProviderId) => PriceEntry | undefined
+}
+
 /** Prices of the settings, or else what the provider says, or else those that are published. */
-export function createCosts({ Metering, Prices }: Pick<Config, 'Metering' | 'Prices'>, published: PriceOf): CostOf {
+export function createPricing(
+  { Metering, Prices }: Pick<Config, 'Metering' | 'Prices'>,
+  { priceOf, highestOf }: Published,
+): Pricing {
   const own = Prices.map(ownPrice)
   const trusted = Metering.CostFromAnswer.map(parseHostAndPort)
   const inCurrency = (usd: number): number => usd * Metering.ExchangeRate
-  return ({ origin, provider, model, tokens }, now) => {
+  const costOf: CostOf = ({ origin, provider, model, tokens }, now) => {
     const set = own.find(price => applies(price, origin, model))
-    if (set !== undefined) return rounded(costOf(set.entry, tokens))
+    if (set !== undefined) return rounded(costAt(set.entry, tokens))
     const { cost } = tokens
     if (cost !== undefined && trusted.some(place => isAtHost(place, origin))) return rounded(inCurrency(cost))
-    const price = model === undefined ? undefined : published(provider, model, now)
-    return price === undefined ? undefined : rounded(inCurrency(costOf(price, tokens)))
+    const price = model === undefined ? undefined : priceOf(provider, model, now)
+    return price === undefined ? undefined : rounded(inCurrency(costAt(price, tokens)))
   }
+  const ofUnknown = ({ provider, tokens }: PricedCall): number | undefined => {
+    if (Metering.UnknownModels === 'Free') return 0
+    const price = Metering.UnknownModels === 'Highest' ? highestOf(provider) : undefined
+    return price === undefined ? undefined : rounded(inCurrency(costAt(price, tokens)))
+  }
+  return { costOf, chargeOf: (call, now) => costOf(call, now) ?? ofUnknown(call) }
 }
 
 function ownPrice({ Host, Model, ...price }: Config['Prices'][number]): OwnPrice {

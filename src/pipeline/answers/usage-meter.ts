@@ -1,7 +1,7 @@
 import type { Target } from '../../base/target.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { type CalledModel, calledModel } from '../../llm/formats.ts'
-import { createProviders, type ProviderId } from '../../llm/providers.ts'
+import type { ProviderAt, ProviderId } from '../../llm/providers.ts'
 import { type Usage, usageOfHead } from '../../llm/usage.ts'
 import { divisionOf, UsageReader } from '../../llm/usage-reader.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -41,6 +41,7 @@ export class UsageMeter implements Interest, Tap {
   #ofHead: Usage | undefined
   #reader: UsageReader | undefined
   #found: CallUsage | undefined
+  #bytes = 0
 
   constructor(call: MeteredCall, parts: MeterParts) {
     this.#call = call
@@ -63,7 +64,9 @@ export class UsageMeter implements Interest, Tap {
 
   see(chunk: Buffer): void {
     // Bytes may come after the agent has left.
-    if (this.#found === undefined) this.#reader?.take(chunk)
+    if (this.#found !== undefined) return
+    this.#bytes += chunk.length
+    this.#reader?.take(chunk)
   }
 
   /**
@@ -90,6 +93,11 @@ export class UsageMeter implements Interest, Tap {
     return costOf({ origin: target.origin, provider, model, tokens }, clock.now())
   }
 
+  /** Bytes of the answer that were read; undefined: it could not be read. */
+  get bytes(): number | undefined {
+    return this.#reader === undefined ? undefined : this.#bytes
+  }
+
   /** What the call used; undefined before its end, and when it got no answer. */
   get usage(): CallUsage | undefined {
     return this.#found
@@ -99,9 +107,7 @@ export class UsageMeter implements Interest, Tap {
 /** Meters a call; undefined for one whose answer tells no tokens. */
 export type MeterOf = (call: { readonly method: string; readonly target: Target }) => UsageMeter | undefined
 
-/** @param hosts model servers beside the known providers */
-export function createMeterOf(hosts: readonly string[], parts: MeterParts): MeterOf {
-  const providerAt = createProviders(hosts)
+export function createMeterOf(providerAt: ProviderAt, parts: MeterParts): MeterOf {
   return ({ method, target }) => {
     const provider = method === 'POST' ? providerAt(target.origin) : undefined
     if (provider === undefined) return undefined

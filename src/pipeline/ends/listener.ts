@@ -49,7 +49,7 @@ export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
 /** What the listeners write to. */
 export interface EndParts {
-  readonly config: Pick<Config, 'Logging' | 'Metering'>
+  readonly config: Pick<Config, 'Logging' | 'Metering' | 'Budgets'>
   readonly clock: Clock
   readonly log: Pick<Log, 'line'>
   readonly clientIpOf: ClientIp

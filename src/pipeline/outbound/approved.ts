@@ -11,6 +11,7 @@ import type { AgentRecord } from '../../storage/store.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
 import type { UsageMeter } from '../answers/usage-meter.ts'
+import type { SpendReservation } from '../budgets/reservation.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call, CallKind } from './call.ts'
 import { RequestView } from './request-view.ts'
@@ -28,6 +29,7 @@ export class ApprovedCall implements Call {
   decisionNs = 0
   resolution: Resolution | undefined = undefined
   credentials: readonly string[] | undefined = undefined
+  spend: SpendReservation | undefined = undefined
   /** Reads what it uses; undefined when nothing does. */
   meter: UsageMeter | undefined = undefined
 

@@ -17,6 +17,7 @@ import {
 } from '../../upstream/handler.ts'
 import { noteStreamed } from '../../upstream/read-buffers.ts'
 import { isEventStream } from '../../upstream/settings.ts'
+import { noteSent } from '../budgets/reservation.ts'
 import type { ExchangeSender, Sendable } from '../exchange.ts'
 import { freeKey } from '../held/grants.ts'
 import type { Again, Parts } from '../parts.ts'
@@ -47,6 +48,7 @@ export function forward(exchange: Sendable, parts: Parts, again: Again): undefin
 
 function openTunnel(exchange: Sendable, parts: Parts, again: Again): undefined {
   exchange.sentAt = parts.clock.steady()
+  noteSent(exchange, true)
   new OpaqueTunnel(exchange, parts, again).send()
 }
 
@@ -77,7 +79,10 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     if (this.#done) control.abort(new Error('the client left'))
     // The last check before the bytes are written: the request may have waited long for a connection.
     else if (!holds(this.exchange, this.parts)) this.#beginAgain(control)
-    else this.exchange.takenKey = undefined
+    else {
+      this.exchange.takenKey = undefined
+      noteSent(this.exchange, true)
+    }
   }
 
   onBodySent(bytes: number, piece?: Buffer): void {
@@ -162,6 +167,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     if (exchange.sentAgain || exchange.isUpgraded || !maySendAgain(error, this.#request, started)) return false
     exchange.sentAgain = true
     this.parts.metrics.add(retries, 1)
+    noteSent(exchange, false)
     exchange.bytesUp = 0
     this.control = undefined
     this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })

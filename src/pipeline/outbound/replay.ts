@@ -12,6 +12,8 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
+import { noteSent, readsAnswer, settleSpend } from '../budgets/reservation.ts'
+import { reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
@@ -38,7 +40,8 @@ type Attempted = ReplayResult | 'again'
 async function attempt(request: HeldRequest, context: SendContext, parts: OutboundParts): Promise<Attempted> {
   const call = openApproved(request, context, parts)
   if (isRefusal(call)) return { kind: 'notSent', refusal: call }
-  const outcome = (await prepare(call, parts)) ?? passCircuit(call, parts)
+  const outcome = (await prepare(call, parts)) ?? (await reserveApproved(call, parts)) ?? passCircuit(call, parts)
+  if (outcome !== undefined) settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
   if (outcome === 'again') return outcome
   return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
 }
@@ -52,10 +55,16 @@ async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checke
   return undefined
 }
 
+async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promise<Refusal | undefined> {
+  const { body } = call.request
+  const outcome = await reserve(call, { isStream: false, bodyOf: () => Buffer.from(body) }, parts.budgets)
+  return outcome ?? (call.isOver ? refuse('draining') : undefined)
+}
+
 function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
   const { target, resolution } = call
   if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
-  call.meter = parts.meterOf?.(call)
+  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   return new Promise(resolve => {
     const replay = new Replay(call, resolution, { parts, resolve })
     parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
@@ -90,6 +99,7 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
+  #status: number | undefined = undefined
   /** Why the request was not sent over its connection. */
   #refused: Refusal | 'again' | undefined = undefined
 
@@ -109,12 +119,16 @@ class Replay implements UpstreamHandler {
       this.#refused = approved.stillHolds(this.#call, this.#parts)
       // The last check before the bytes are written: the look-up and the dial may have taken long.
       if (this.#refused !== undefined) control.abort(new Error('the right to send is gone'))
-      else this.#control = control
+      else {
+        this.#control = control
+        noteSent(this.#call, true)
+      }
     }
   }
 
   onResponseStart(head: ResponseHead): void {
     const { status, fields } = head
+    this.#status = status
     this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     const body = new Readable({
@@ -157,6 +171,7 @@ class Replay implements UpstreamHandler {
   #noteUsage(isWhole: boolean): void {
     const { meter, context, requestId } = this.#call
     const usage = meter?.end(isWhole)
+    settleSpend(this.#call, { status: this.#status, meter, isWhole }, this.#parts)
     if (usage === undefined) return
     const { agentId, hitlId } = context
     for (const listener of this.#parts.ends) listener.replayed?.({ requestId, agentId, hitlId, usage })

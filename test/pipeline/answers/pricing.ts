@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parseTarget } from '../../../src/base/target.ts'
-import { createPrices } from '../../../src/llm/prices.ts'
-import { createCosts } from '../../../src/pipeline/answers/pricing.ts'
+import { createHighestPrices, createPrices } from '../../../src/llm/prices.ts'
+import { createPricing } from '../../../src/pipeline/answers/pricing.ts'
 import { type Tree, testConfig } from '../../fixtures/gateway.ts'
 
 const now = Date.parse('2026-03-10T12:00:00Z')
@@ -17,8 +17,11 @@ const openai = { origin: originOf('https://api.openai.com/'), provider: 'openai'
 const vllm = { origin: originOf('http://vllm.internal:8000/'), provider: 'other' as const }
 const router = { origin: originOf('https://openrouter.ai/'), provider: 'openrouter' as const }
 
-const published = createPrices(JSON.parse(readFileSync(new URL('../../../prices.json', import.meta.url), 'utf8')))
-const costs = (settings: Tree = {}) => createCosts(testConfig(settings), published)
+const data = JSON.parse(readFileSync(new URL('../../../prices.json', import.meta.url), 'utf8'))
+const published = { priceOf: createPrices(data), highestOf: createHighestPrices(data) }
+const costs = (settings: Tree = {}) => createPricing(testConfig(settings), published).costOf
+const charges = (UnknownModels: string) =>
+  createPricing(testConfig({ Metering: { UnknownModels } }), published).chargeOf
 
 t.test('a known model has the built-in price', async t => {
   t.equal(costs()({ ...openai, model: 'gpt-4o-2024-08-06', tokens }, now), 3.5)
@@ -73,4 +76,15 @@ t.test('built-in prices and costs in answers are converted, those of the setting
   t.equal(cost({ ...openai, model: 'gpt-4o-2024-08-06', tokens }, now), 1.75)
   t.equal(cost({ ...router, model: 'x', tokens: { ...tokens, cost: 3 } }, now), 1.5)
   t.equal(cost({ ...vllm, model: 'own', tokens }, now), 1)
+})
+
+t.test('Metering:UnknownModels decides what a budget is charged for a model without a price', async t => {
+  const call = { ...openai, model: 'no-such-model', tokens }
+  t.equal(charges('Refuse')(call, now), undefined)
+  t.equal(charges('Free')(call, now), 0)
+  const highest = charges('Highest')(call, now) ?? 0
+  for (const model of ['gpt-4o', 'o1-pro', 'gpt-4.5-preview'])
+    t.ok(highest >= (costs()({ ...call, model }, now) ?? 0), model)
+  t.equal(charges('Free')({ ...call, model: 'gpt-4o' }, now), costs()({ ...call, model: 'gpt-4o' }, now))
+  t.equal(charges('Highest')({ ...vllm, model: 'qwen', tokens }, now), undefined, 'a host without any price')
 })

@@ -1,0 +1,106 @@
+/** Budgets: where their parts come together. */
+import { Leases } from '../fleet/leases.ts'
+import type { TokenLeases } from '../limits/lease.ts'
+import type { SharedTable } from '../limits/shared-table.ts'
+import { SpendBook } from '../limits/spend.ts'
+import { rowOf, type SpendAnswer, type SpendAsk } from '../limits/spend-lease.ts'
+import { createProviders } from '../llm/providers.ts'
+import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
+import { createBudgetRule } from '../pipeline/budgets/rules.ts'
+import type { OutboundParts } from '../pipeline/parts.ts'
+import type { Base } from './base.ts'
+import type { Prices } from './prices.ts'
+import type { SharedRates } from './rates.ts'
+
+/** How a thread gets leases of budgets. */
+export interface SpendLeases extends Pick<TokenLeases, 'need' | 'asked'> {
+  /** Reports what is left to report, and gives leases back. */
+  finish(): Promise<void>
+  /** Removes windows that are over for long. */
+  sweep(now: number): Promise<void>
+}
+
+export type SpendFor = (book: SpendBook) => SpendLeases
+
+export interface SpendLimits {
+  readonly table: SharedTable
+  readonly book: SpendBook
+  readonly leases: SpendLeases
+}
+
+export function openSpend(table: SharedTable, spendFor: SpendFor): SpendLimits {
+  const book: SpendBook = new SpendBook({ table, onNeed: key => leases.need(key) })
+  const leases = spendFor(book)
+  return { table, book, leases }
+}
+
+export interface SpendLeaseParts extends Pick<Base, 'config' | 'clock' | 'store'> {
+  readonly rates: SharedRates | undefined
+}
+
+/** Least time between two looks for windows that are over, milliseconds; and how long these are kept. */
+const pruneEveryMs = 3_600_000
+const keptMs = 86_400_000
+
+/** How the main thread leases from the store, for all threads. */
+export function createSpendLeases({ config, clock, store, rates }: SpendLeaseParts): SpendFor {
+  const rules = new Map(config.Budgets.map(settings => [settings.Name, createBudgetRule(settings)]))
+  const termsOf = (key: string) => {
+    const rule = rules.get(rowOf(key).budget)
+    return { limit: rule?.limit, exact: rule?.exact === true }
+  }
+  let prunedAt = Number.NEGATIVE_INFINITY
+  return book => {
+    const leases = new Leases<SpendAsk, SpendAnswer>({
+      clock,
+      lease: asks => store.spend.lease(asks, Math.max(1, rates?.gateways() ?? 1)),
+      book: {
+        ask: (key, now) => book.ask(key, termsOf(key), now),
+        accept: (ask, answer, { now }) => book.accept(ask, answer, now),
+        miss: ask => book.miss(ask),
+        goAlone: key => book.goAlone(key),
+        isDue: (key, now) => book.isDue(key, now),
+      },
+    })
+    return {
+      need: key => leases.need(key),
+      asked: key => leases.asked(key),
+      finish() {
+        book.close()
+        return leases.finish()
+      },
+      async sweep(now) {
+        if (now - prunedAt < pruneEveryMs) return
+        prunedAt = now
+        await store.spend.prune(now - keptMs)
+      },
+    }
+  }
+}
+
+export interface MeteringSources extends Pick<Base, 'config' | 'clock'> {
+  readonly prices: Prices | undefined
+  readonly spend: SpendLimits | undefined
+}
+
+/** How calls of models are metered, and the budgets that they are held against. */
+export function createMetering({
+  config,
+  clock,
+  prices,
+  spend,
+}: MeteringSources): Pick<OutboundParts, 'meterOf' | 'budgets'> {
+  const providerAt = createProviders(config.Metering.Hosts)
+  return {
+    meterOf: prices && createMeterOf(providerAt, { clock, costOf: prices.costOf }),
+    budgets: spend && {
+      ...{ config, clock, providerAt, prices: prices ?? unpriced },
+      rules: config.Budgets.map(createBudgetRule),
+      book: spend.book,
+      asked: key => spend.leases.asked(key),
+    },
+  }
+}
+
+/** There are budgets of calls alone, which need no prices. */
+const unpriced = { costOf: () => undefined, chargeOf: () => undefined }

@@ -1,0 +1,235 @@
+/**
+ * What is spent of budgets, in all threads of a gateway. A gateway leases a part of what is left from the row in the store, and
+ * calls reserve theirs of it before they are sent: in all of their budgets, or in none. When a call ends, it is charged with
+ * what it cost. A crash loses nothing: what was leased then counts as spent.
+ *
+ * Calls that run at the same time cannot exceed the limit by more than their costs exceed what they reserved, and by one more
+ * call: the smallest of those that wait passes while anything is left.
+ */
+import type { SharedTable } from './shared-table.ts'
+import type { SpendAnswer, SpendAsk } from './spend-lease.ts'
+import { SpendSlots, type SpendState } from './spend-slots.ts'
+
+/** A gateway leases ahead what its calls reserve in this time, milliseconds. */
+const supplyMs = 5_000
+/** Least time between two reports on what was spent, milliseconds. */
+const reportMs = 1_000
+/** Time after which it is asked again whether a limit was raised, milliseconds. */
+const dryMs = 1_000
+
+/** What one call takes of one budget. */
+export interface SpendCharge {
+  /** `keyOf` of the row. */
+  readonly key: string
+  /** What is reserved, above 0. */
+  readonly amount: number
+  /** Undefined: it is only counted. */
+  readonly limit: number | undefined
+  /** It passes beyond the limit. */
+  readonly passes: boolean
+}
+
+/** Why a call must not be sent. `away`: the store does not answer. `full`: too many budgets are in use. */
+export type SpendBar = 'exceeded' | 'reserved' | 'away' | 'full'
+
+/** Undefined: all is reserved. Keys: these must be asked for first. */
+export type Reserved = undefined | readonly string[] | { readonly charge: SpendCharge; readonly bar: SpendBar }
+
+/** How a call ended. */
+export interface SpendEnd {
+  readonly cost: number
+  readonly isEstimated: boolean
+  /** It was sent. */
+  readonly isCall: boolean
+}
+
+/** How an ask is made for a key. */
+export interface SpendTerms {
+  readonly limit: number | undefined
+  readonly exact: boolean
+}
+
+export interface SpendBookOptions {
+  readonly table: SharedTable
+  /** Called when a lease should be asked for, or what was spent is to be told. */
+  readonly onNeed: (key: string) => void
+}
+
+/** All times are steady milliseconds. */
+export class SpendBook {
+  readonly #slots: SpendSlots
+  readonly #onNeed: (key: string) => void
+
+  constructor({ table, onNeed }: SpendBookOptions) {
+    this.#slots = new SpendSlots(table)
+    this.#onNeed = onNeed
+  }
+
+  /** Reserves a call in all of its budgets, or in none. */
+  reserve(charges: readonly SpendCharge[], now: number): Reserved {
+    return this.#locked(() => {
+      const slots = charges.map(({ key }) => this.#slots.claim(key, now, slot => this.#need(slot, key)))
+      const full = slots.indexOf(-1)
+      if (full >= 0) return { charge: charges[full]!, bar: 'full' }
+      return this.#barOf(charges, slots, now) ?? this.#reserveIn(charges, slots)
+    })
+  }
+
+  /** What keeps the call from being reserved: a bar, or keys that are to be asked for. */
+  #barOf(charges: readonly SpendCharge[], slots: readonly number[], now: number): Reserved {
+    const waiting: number[] = []
+    for (const [n, charge] of charges.entries()) {
+      const slot = slots[n]!
+      if (charge.passes || charge.limit === undefined || charge.amount <= this.#slots.free(slot)) continue
+      const bar = this.#barAt(slot, charge.limit, now)
+      if (bar === 'away') this.#need(slot, charge.key)
+      if (bar !== undefined) return { charge, bar }
+      waiting.push(n)
+    }
+    if (waiting.length === 0) return undefined
+    for (const n of waiting) this.#slots.wait(slots[n]!, charges[n]!.amount)
+    return waiting.map(n => charges[n]!.key)
+  }
+
+  #barAt(slot: number, limit: number, now: number): SpendBar | undefined {
+    if (this.#slots.get(slot, 'away') !== 0) return 'away'
+    if (now >= this.#slots.get(slot, 'dryUntil')) return undefined
+    const { spent, raised } = this.#slots.state(slot)
+    return spent >= limit + raised ? 'exceeded' : 'reserved'
+  }
+
+  #reserveIn(charges: readonly SpendCharge[], slots: readonly number[]): undefined {
+    for (const [n, { key, amount }] of charges.entries()) {
+      const slot = slots[n]!
+      this.#slots.reserve(slot, amount)
+      this.#slots.add(slot, 'demand', amount)
+      if (this.#slots.free(slot) < (this.#slots.get(slot, 'pace') * supplyMs) / 2) this.#need(slot, key)
+    }
+  }
+
+  #need(slot: number, key: string): void {
+    if (this.#slots.get(slot, 'asking') !== 0) return
+    this.#slots.set(slot, 'asking', 1)
+    this.#onNeed(key)
+  }
+
+  /** Ends what `reserve` reserved in this thread. Call it once for each. */
+  settle({ key, amount }: Pick<SpendCharge, 'key' | 'amount'>, { cost, isEstimated, isCall }: SpendEnd): void {
+    // A slot is kept while anything is reserved in it.
+    this.#change(key, slot => {
+      const slots = this.#slots
+      slots.reserve(slot, -amount)
+      slots.add(slot, 'spent', cost)
+      if (isEstimated) slots.add(slot, 'estimated', cost)
+      if (isCall) slots.add(slot, 'calls', 1)
+      if (cost < amount) slots.set(slot, 'dryUntil', 0)
+    })
+  }
+
+  /** Undefined: the budget was not used lately. */
+  stateOf(key: string): SpendState | undefined {
+    return this.#locked(() => {
+      const slot = this.#slots.table.find(key)
+      return slot < 0 || this.#slots.get(slot, 'stored') < 0 ? undefined : this.#slots.state(slot)
+    })
+  }
+
+  /**
+   * The ask for a key; undefined when there is nothing to tell and the key is forgotten. Each ask ends with `accept` or
+   * `miss`. Until then calls reserve only of what is kept in any case.
+   */
+  ask(key: string, terms: SpendTerms, now: number): SpendAsk | undefined {
+    return this.#locked(() => {
+      const slot = this.#slots.table.find(key)
+      if (slot < 0) return undefined
+      if (!this.#slots.isForgotten(slot, now)) return { key, ...terms, ...this.#askAt(slot, now) }
+      this.#slots.table.release(slot)
+      return undefined
+    })
+  }
+
+  #askAt(slot: number, now: number): Omit<SpendAsk, 'key' | keyof SpendTerms> {
+    const slots = this.#slots
+    slots.measure(slot, now)
+    const reserved = slots.reserved(slot)
+    const needed = slots.get(slot, 'needed')
+    const ahead = slots.isIdle(slot, now) ? 0 : Math.ceil(slots.get(slot, 'pace') * supplyMs)
+    const kept = Math.min(Math.max(0, slots.free(slot)), needed + ahead)
+    const begins = slots.get(slot, 'stored') < 0
+    const spent = begins ? 0 : slots.get(slot, 'spent')
+    const least = slots.get(slot, 'least')
+    slots.set(slot, 'leased', reserved + kept)
+    slots.set(slot, 'base', spent)
+    slots.set(slot, 'needed', 0)
+    slots.set(slot, 'least', 0)
+    slots.set(slot, 'asking', 1)
+    return {
+      ...{ begins, spent, keep: reserved + kept, reserved, needed, least, ahead },
+      estimated: begins ? 0 : slots.get(slot, 'estimated'),
+      calls: begins ? 0 : slots.get(slot, 'calls'),
+    }
+  }
+
+  /** Takes the answer to an ask. */
+  accept(ask: SpendAsk, { leased, spent, others, raised }: SpendAnswer, now: number): void {
+    this.#change(ask.key, slot => {
+      const slots = this.#slots
+      slots.set(slot, 'leased', leased)
+      slots.set(slot, 'stored', ask.spent)
+      slots.set(slot, 'spentInAll', spent)
+      slots.set(slot, 'others', others)
+      slots.set(slot, 'raised', raised)
+      slots.set(slot, 'asking', 0)
+      slots.set(slot, 'away', 0)
+      const isDry = ask.limit !== undefined && spent + others + leased >= ask.limit + raised
+      slots.set(slot, 'dryUntil', isDry ? now + dryMs : 0)
+    })
+  }
+
+  /** The ask was not answered: what was kept stays leased. */
+  miss({ key }: SpendAsk): void {
+    this.#change(key, slot => {
+      this.#slots.set(slot, 'asking', 0)
+      this.#slots.set(slot, 'away', 1)
+    })
+  }
+
+  /** The answer takes long: until it comes, calls beyond what is leased are refused. */
+  goAlone(key: string): void {
+    this.#change(key, slot => this.#slots.set(slot, 'away', 1))
+  }
+
+  /** Whether the store is to be told about it. */
+  isDue(key: string, now: number): boolean {
+    const slots = this.#slots
+    const slot = slots.table.find(key)
+    if (slot < 0 || slots.isClosing) return true
+    return now - slots.get(slot, 'askedAt') >= reportMs && (slots.isIdle(slot, now) || !slots.isStored(slot))
+  }
+
+  /** From now on all keys are idle: the gateway stops. */
+  close(): void {
+    this.#slots.isClosing = true
+  }
+
+  /** What calls of a dead thread have reserved counts as spent: they may have been sent. */
+  forget(thread: number): void {
+    this.#locked(() => {
+      const { table } = this.#slots
+      for (let slot = 0; slot < table.slots; slot++) {
+        if (!table.isFree(slot)) this.#slots.spendReserved(slot, thread)
+      }
+    })
+  }
+
+  #locked<T>(work: () => T): T {
+    return this.#slots.table.locked(work)
+  }
+
+  #change(key: string, work: (slot: number) => void): void {
+    this.#locked(() => {
+      const slot = this.#slots.table.find(key)
+      if (slot >= 0) work(slot)
+    })
+  }
+}

@@ -1,0 +1,64 @@
+/** What agents are told when a budget keeps a call from being sent. */
+import { type Refusal, refuse } from '../../base/refusals.ts'
+import type { SpendBar } from '../../limits/spend.ts'
+import type { SpendState } from '../../limits/spend-slots.ts'
+import { type BudgetRule, scaleOf } from './rules.ts'
+
+/** A call that does not fit. */
+export interface Barred {
+  readonly rule: BudgetRule
+  readonly bar: SpendBar
+  /** Undefined: this gateway does not know it. */
+  readonly state: SpendState | undefined
+  /** Epoch milliseconds. */
+  readonly now: number
+  readonly currency: string
+}
+
+/** Seconds until a client should try again: other calls are under way. */
+const soon = '2'
+
+export function refuseBarred(barred: Barred): Refusal {
+  const { rule, bar, state } = barred
+  if (bar === 'away') return refuse('store_unavailable')
+  if (bar === 'full') return refuse('busy')
+  const isUsedUp = bar === 'exceeded' || (rule.exact && state?.reserved === 0)
+  if (isUsedUp) return refuseExceeded(barred)
+  const detail = `Calls under way have reserved the rest of the budget ${rule.name}. Wait as Retry-After says.`
+  return refuse('budget_reserved', detail, { headers: ['Retry-After', soon, ...limitFields(barred, 2)] })
+}
+
+function refuseExceeded(barred: Barred): Refusal {
+  const { rule, now } = barred
+  const { end } = rule.windowAt(now)
+  const seconds = Math.max(1, Math.ceil((end - now) / 1_000))
+  const next = `The next window begins at ${new Date(end).toISOString()}.`
+  const detail = `The budget ${rule.name} is used up${amounts(barred)}. ${next}`
+  // The SDK of OpenAI would sleep for any Retry-After.
+  const headers = ['Retry-After', String(seconds), 'x-should-retry', 'false', ...limitFields(barred, seconds)]
+  return refuse('budget_exceeded', detail, { headers })
+}
+
+/** Amounts are for the agent whose budget it is: others see its name alone. */
+function amounts({ rule, state, currency }: Barred): string {
+  if (rule.of !== 'Agent' || state === undefined || rule.limit === undefined) return ''
+  const unit = rule.unit === 'Money' ? currency : rule.unit.toLowerCase()
+  return `: ${shown(state.spent, rule)} of ${shown(rule.limit + state.raised, rule)} ${unit}`
+}
+
+/** @param amount in the whole numbers that are counted */
+const shown = (amount: number, { unit }: BudgetRule): string =>
+  unit === 'Money' ? (amount / scaleOf(unit)).toFixed(2) : String(amount)
+
+/** RateLimit fields (draft-ietf-httpapi-ratelimit-headers): whole numbers, so money is in millionths. */
+function limitFields({ rule, state, now, currency }: Barred, seconds: number): readonly string[] {
+  if (rule.of !== 'Agent' || rule.limit === undefined || state === undefined) return []
+  const { start, end } = rule.windowAt(now)
+  const scale = rule.unit === 'Money' ? 1e3 : 1
+  const quota = Math.floor((rule.limit + state.raised) / scale)
+  const policy = `"${rule.name}";q=${quota};w=${Math.round((end - start) / 1_000)};qu="${unitOf(rule, currency)}"`
+  return ['RateLimit-Policy', policy, 'RateLimit', `"${rule.name}";r=0;t=${seconds}`]
+}
+
+const unitOf = ({ unit }: BudgetRule, currency: string): string =>
+  ({ Calls: 'requests', Tokens: 'tokens', Money: `${currency}-millionths` })[unit]

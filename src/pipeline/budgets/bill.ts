@@ -1,0 +1,157 @@
+/** What a call can cost, before it is sent; and what it cost, once it is over. */
+import { type Refusal, refuse } from '../../base/refusals.ts'
+import type { Target } from '../../base/target.ts'
+import type { Config } from '../../config/schema.ts'
+import { type CalledModel, calledModel, isFree, writesNothing } from '../../llm/formats.ts'
+import { type ModelRequest, maxUsage, outputOfBytes, readModelRequest } from '../../llm/model-request.ts'
+import type { ProviderAt, ProviderId } from '../../llm/providers.ts'
+import { type Usage, wholeOf } from '../../llm/usage.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Pricing } from '../answers/pricing.ts'
+import type { CallUsage } from '../answers/usage-meter.ts'
+
+/** An amount of each unit in which budgets count a model's work. */
+export interface Cost {
+  readonly tokens: number
+  /** In Metering:Currency; undefined: no budget counts it. */
+  readonly money: number | undefined
+}
+
+export const noCost: Cost = { tokens: 0, money: 0 }
+
+/** How a call at a provider is metered. `free`: it costs nothing. `other`: no answer tells what it cost. */
+export type MeteredKind = 'free' | 'other' | { readonly perCall: number } | CalledModel
+
+export interface BillParts {
+  readonly config: Pick<Config, 'Metering'>
+  readonly clock: Clock
+  readonly prices: Pricing
+  readonly providerAt: ProviderAt
+}
+
+/** A call of a model that budgets of tokens or money apply to. */
+export interface BilledModel {
+  readonly provider: ProviderId
+  readonly target: Target
+  readonly called: CalledModel
+  readonly request: ModelRequest
+  /** Tokens that the call can use. */
+  readonly usage: Usage
+}
+
+/** Methods that send nothing to a model. */
+const readingMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
+
+/** @param isStream it opens a WebSocket or a tunnel, whose content is not read */
+export function kindOf(
+  { method, target }: { readonly method: string; readonly target: Target },
+  isStream: boolean,
+  parts: BillParts,
+): MeteredKind {
+  if (isStream) return 'other'
+  if (readingMethods.has(method) || isFree(target.path)) return 'free'
+  const called = method === 'POST' ? calledModel(target.path) : undefined
+  if (called !== undefined) return called
+  const provider = parts.providerAt(target.origin)
+  const priced = provider && {
+    origin: target.origin,
+    provider,
+    model: undefined,
+    tokens: maxUsage(noRequest, 0, false),
+  }
+  const perCall = priced && parts.prices.chargeOf(priced, parts.clock.now())
+  return perCall === undefined || perCall === 0 ? 'other' : { perCall }
+}
+
+const noRequest: ModelRequest = {
+  ...{ model: undefined, maxOutput: undefined, copies: 1 },
+  ...{ streams: false, asksUsage: false, isBackground: false },
+}
+
+/** Reads what a call of a model asks for. */
+export function readBilled(
+  { target }: { readonly target: Target },
+  called: CalledModel,
+  body: Buffer,
+  { config, providerAt }: BillParts,
+): BilledModel | Refusal {
+  const provider = providerAt(target.origin)
+  if (provider === undefined) throw new Error('cannot happen: a model without a provider')
+  const request = readModelRequest(called, body)
+  if (request === undefined) return refuse('call_unmetered', unreadable)
+  const mustAsk = config.Metering.MissingUsage === 'Refuse' && request.streams && !request.asksUsage
+  if (mustAsk && asksInBody(called, target.path)) return refuse('usage_not_asked')
+  return { provider, target, called, request, usage: maxUsage(request, body.length, !writesNothing(target.path)) }
+}
+
+const unreadable =
+  'The body of this call must be a JSON object whose model and numbers of tokens every server reads in the same way.'
+
+/** Where a stream tells its usage only when it is asked to. */
+const asksInBody = ({ format }: CalledModel, path: string): boolean =>
+  format === 'openai' && /\/completions\/?$/.test(path)
+
+/** The highest cost of a call, as far as its request shows; undefined: the model has no price. */
+export function maxCostOf({ usage, request, ...call }: BilledModel, { prices, clock }: BillParts): number | undefined {
+  return prices.chargeOf(
+    { origin: call.target.origin, provider: call.provider, model: request.model, tokens: usage },
+    clock.now(),
+  )
+}
+
+/** How the exchange of a metered call ended. */
+export interface CallEnd {
+  /** Of the answer; undefined: no head came. */
+  readonly status: number | undefined
+  readonly usage: CallUsage | undefined
+  /** Bytes of the answer that were read for its usage; undefined: it could not be read. */
+  readonly bytes: number | undefined
+  /** All of the answer came. */
+  readonly isWhole: boolean
+}
+
+export interface FinalCost extends Cost {
+  readonly isEstimated: boolean
+}
+
+const free: FinalCost = { ...noCost, isEstimated: false }
+
+/** What a call that was sent cost. @param max the highest cost */
+export function finalCost(model: BilledModel, max: Cost, end: CallEnd, parts: BillParts): FinalCost {
+  const { status, usage, bytes, isWhole } = end
+  const highest: FinalCost = { ...max, isEstimated: true }
+  if (status === undefined) return highest
+  if (status < 200 || status > 299) return free
+  if (usage?.tokens !== undefined && usage.how === 'read') {
+    return { ...costOfUsage(model, usage.tokens, usage.model, parts), isEstimated: false }
+  }
+  if (model.request.isBackground || bytes === undefined) return highest
+  const least = usage?.tokens
+  const output = Math.max(least?.output ?? 0, outputOfBytes(model.called.format, bytes))
+  const tokens: Usage = least === undefined ? { ...model.usage, output } : { ...least, output }
+  const found = costOfUsage(model, tokens, usage?.model, parts)
+  // A model may have thought more than its answer shows.
+  return { ...bounded(found, max, isWhole ? 0.5 : 0), isEstimated: true }
+}
+
+/** The price is that of the model that answered, else of the one that was asked for. */
+function costOfUsage(
+  { provider, target, request }: BilledModel,
+  tokens: Usage,
+  answered: string | undefined,
+  { prices, clock }: BillParts,
+): Cost {
+  const call = { origin: target.origin, provider, tokens }
+  const now = clock.now()
+  const money =
+    (answered === undefined ? undefined : prices.costOf({ ...call, model: answered }, now)) ??
+    prices.chargeOf({ ...call, model: request.model }, now)
+  return { tokens: wholeOf(tokens), money }
+}
+
+/** An estimate is at most the highest cost, and at least this share of it. */
+function bounded(found: Cost, max: Cost, share: number): Cost {
+  const within = (value: number, highest: number) => Math.min(highest, Math.max(value, highest * share))
+  const money = max.money === undefined ? undefined : within(found.money ?? max.money, max.money)
+  return { tokens: within(found.tokens, max.tokens), money }
+}

@@ -1,0 +1,85 @@
+/** What a call has reserved of its budgets, and how it is settled: once, when the call is over. */
+import type { SpendBook, SpendCharge, SpendEnd } from '../../limits/spend.ts'
+import type { UsageMeter } from '../answers/usage-meter.ts'
+import { type BilledModel, type BillParts, type Cost, type FinalCost, finalCost, noCost } from './bill.ts'
+import { type BudgetRule, scaleOf } from './rules.ts'
+
+/** One budget, and what a call takes of it. */
+export interface BudgetCharge extends SpendCharge {
+  readonly rule: BudgetRule
+}
+
+/** What the call can cost. */
+export type BilledCall =
+  | { readonly kind: 'model'; readonly model: BilledModel; readonly max: Cost }
+  | { readonly kind: 'fixed'; readonly cost: Cost }
+
+export interface SpendReservation {
+  readonly charges: readonly BudgetCharge[]
+  readonly billed: BilledCall
+  /** Its first byte was about to be written. */
+  isSent: boolean
+}
+
+/** A call that may have reserved something. */
+export interface Spender {
+  spend: SpendReservation | undefined
+}
+
+/** Calls of any kind. */
+export const unbilled: BilledCall = { kind: 'fixed', cost: noCost }
+
+/** Whether the cost is told by the answer. */
+export const readsAnswer = (spend: SpendReservation | undefined): boolean => spend?.billed.kind === 'model'
+
+export function noteSent({ spend }: Spender, isSent: boolean): void {
+  if (spend !== undefined) spend.isSent = isSent
+}
+
+/** How the exchange with the upstream ended. */
+export interface AnswerEnd {
+  /** Of the answer; undefined: no head came. */
+  readonly status: number | undefined
+  readonly meter: UsageMeter | undefined
+  /** All of the answer came. */
+  readonly isWhole: boolean
+}
+
+/** The parts that budgets need. */
+export interface BudgetParts extends BillParts {
+  readonly rules: readonly BudgetRule[]
+  readonly book: SpendBook
+  /** Resolves when the store was asked for the key, or takes too long. */
+  readonly asked: (key: string) => Promise<void>
+}
+
+interface Budgeted {
+  /** Undefined without budgets. */
+  readonly budgets: BudgetParts | undefined
+}
+
+/** Charges the budgets of a call with what it cost. Does nothing when it has reserved nothing, or was settled before. */
+export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted): void {
+  const { spend } = call
+  if (spend === undefined || budgets === undefined) return
+  call.spend = undefined
+  const cost = spend.isSent ? costOf(spend.billed, end, budgets) : unsent
+  for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
+}
+
+const unsent: FinalCost = { ...noCost, isEstimated: false }
+
+function costOf(billed: BilledCall, { status, meter, isWhole }: AnswerEnd, parts: BudgetParts): FinalCost {
+  if (billed.kind === 'model') {
+    meter?.end(isWhole)
+    return finalCost(billed.model, billed.max, { status, isWhole, usage: meter?.usage, bytes: meter?.bytes }, parts)
+  }
+  const isDone = status === undefined || (status >= 200 && status <= 299)
+  return isDone ? { ...billed.cost, isEstimated: status === undefined } : unsent
+}
+
+function endOf({ unit }: BudgetRule, { tokens, money = 0, isEstimated }: FinalCost, isCall: boolean): SpendEnd {
+  if (unit === 'Calls') return { cost: isCall ? 1 : 0, isEstimated: false, isCall }
+  const cost = unit === 'Tokens' ? tokens : Math.ceil(money * scaleOf(unit) - 1e-6)
+  return { cost, isEstimated, isCall }
+}

@@ -1,0 +1,172 @@
+/** Reserves what a call can cost in its budgets, before it is sent. */
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import type { CalledModel } from '../../llm/formats.ts'
+import type { Call } from '../outbound/call.ts'
+import { refuseBarred } from './barred.ts'
+import { type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
+import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
+import { type BudgetRule, keyAt, scaleOf } from './rules.ts'
+
+/** A call before it is sent. */
+export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'isOver'>
+
+/** How budgets see a call. */
+export interface CallShape {
+  /** It opens a WebSocket or a tunnel, whose content is not read. */
+  readonly isStream: boolean
+  /** All of the body; a refusal when it cannot be held. */
+  bodyOf(): Buffer | Refusal | Promise<Buffer | Refusal>
+}
+
+type Outcome = Refusal | undefined
+
+/** Undefined when it is reserved, or no budget applies. Waits for the body, or for the store. */
+export function reserve(
+  call: BudgetedCall,
+  shape: CallShape,
+  parts: BudgetParts | undefined,
+): Outcome | Promise<Outcome> {
+  if (parts === undefined) return undefined
+  const rules = parts.rules.filter(rule => rule.applies(call))
+  if (rules.length === 0) return undefined
+  const isModel = parts.providerAt(call.target.origin) !== undefined
+  // Only what providers say costs anything: an agent could say anything from a host of its own.
+  const counting = isModel ? rules : rules.filter(({ unit, models }) => unit === 'Calls' && models === undefined)
+  const needsModel = counting.some(({ unit, models }) => unit !== 'Calls' || models !== undefined)
+  if (!needsModel) return takeAll(call, chargesOf(call, counting, unbilled, parts), unbilled, parts)
+  return reserveModel(call, shape, counting, parts)
+}
+
+function reserveModel(
+  call: BudgetedCall,
+  shape: CallShape,
+  rules: readonly BudgetRule[],
+  parts: BudgetParts,
+): Outcome | Promise<Outcome> {
+  const kind = kindOf(call, shape.isStream, parts)
+  const callsAlone = rules.filter(({ unit, models }) => unit === 'Calls' && models === undefined)
+  const takeCalls = () => takeAll(call, chargesOf(call, callsAlone, unbilled, parts), unbilled, parts)
+  if (kind === 'free') return takeCalls()
+  if (kind === 'other') {
+    const isRefused = parts.config.Metering.OtherCalls === 'Refuse' && rules.some(({ unit }) => unit !== 'Calls')
+    return isRefused ? refuse('call_unmetered', unmetered) : takeCalls()
+  }
+  if ('perCall' in kind) {
+    const billed: BilledCall = { kind: 'fixed', cost: { tokens: 0, money: kind.perCall } }
+    const meant = rules.filter(({ models }) => models === undefined)
+    return takeAll(call, chargesOf(call, meant, billed, parts), billed, parts)
+  }
+  const body = shape.bodyOf()
+  if (body instanceof Promise) return body.then(late => reserveCalled(call, { called: kind, body: late, rules }, parts))
+  return reserveCalled(call, { called: kind, body, rules }, parts)
+}
+
+const unmetered = 'A budget applies to this call, and its answer does not tell what it costs.'
+
+interface CalledBody {
+  readonly called: CalledModel
+  readonly body: Buffer | Refusal
+  readonly rules: readonly BudgetRule[]
+}
+
+function reserveCalled(
+  call: BudgetedCall,
+  { called, body, rules }: CalledBody,
+  parts: BudgetParts,
+): Outcome | Promise<Outcome> {
+  if (isRefusal(body)) return body
+  if (call.isOver) return undefined
+  const model = readBilled(call, called, body, parts)
+  if (isRefusal(model)) return model
+  const meant = rules.filter(({ models }) => models?.test(model.request.model ?? '') !== false)
+  const money = meant.some(({ unit }) => unit === 'Money') ? maxCostOf(model, parts) : 0
+  if (money === undefined) return refuse('price_unknown', withoutPrice(model.request.model))
+  const { input, output } = model.usage
+  const billed: BilledCall = { kind: 'model', model, max: { tokens: input + output, money } }
+  return takeAll(call, chargesOf(call, meant, billed, parts), billed, parts)
+}
+
+function withoutPrice(model: string | undefined): string | undefined {
+  return model === undefined
+    ? undefined
+    : `The model ${JSON.stringify(model)} has no price, so no budget of money can count it.`
+}
+
+function chargesOf(
+  { agent }: BudgetedCall,
+  rules: readonly BudgetRule[],
+  billed: BilledCall,
+  { clock }: BudgetParts,
+): readonly BudgetCharge[] {
+  const max = billed.kind === 'model' ? billed.max : billed.cost
+  const now = clock.now()
+  return rules.map(rule => {
+    const { limit, passes } = rule
+    return { rule, key: keyAt(rule, agent, rule.windowAt(now)), amount: amountOf(rule, max), limit, passes }
+  })
+}
+
+/** What is reserved: above 0, so that nothing passes when nothing is left. */
+function amountOf({ unit, share }: BudgetRule, { tokens, money = 0 }: Cost): number {
+  if (unit === 'Calls') return 1
+  return Math.max(1, Math.ceil((unit === 'Tokens' ? tokens : money * scaleOf(unit)) * share))
+}
+
+/** A call asks the store at most this often: others may take what was leased. */
+const maxAsks = 20
+
+function takeAll(
+  call: BudgetedCall,
+  charges: readonly BudgetCharge[],
+  billed: BilledCall,
+  parts: BudgetParts,
+): Outcome | Promise<Outcome> {
+  if (charges.length === 0) return undefined
+  const outcome = takeOnce(call, charges, billed, parts)
+  return isKeys(outcome) ? takeAsked(call, { charges, billed, keys: outcome }, parts) : outcome
+}
+
+const isKeys = (outcome: Outcome | readonly string[]): outcome is readonly string[] => Array.isArray(outcome)
+
+interface AskedCharges {
+  readonly charges: readonly BudgetCharge[]
+  readonly billed: BilledCall
+  readonly keys: readonly string[]
+}
+
+async function takeAsked(
+  call: BudgetedCall,
+  { charges, billed, keys }: AskedCharges,
+  parts: BudgetParts,
+): Promise<Outcome> {
+  let next = keys
+  for (let asks = 0; asks < maxAsks; asks++) {
+    await Promise.all(next.map(parts.asked))
+    // Nothing gives back what is reserved after the end of a call.
+    if (call.isOver) return undefined
+    const outcome = takeOnce(call, charges, billed, parts)
+    if (!isKeys(outcome)) return outcome
+    next = outcome
+  }
+  return refuse('budget_reserved', undefined, { headers: ['Retry-After', '2'] })
+}
+
+/** Keys: these are to be asked for first. */
+function takeOnce(
+  call: BudgetedCall,
+  charges: readonly BudgetCharge[],
+  billed: BilledCall,
+  { book, clock, config }: BudgetParts,
+): Outcome | readonly string[] {
+  const reserved = book.reserve(charges, clock.steady())
+  if (reserved === undefined) {
+    call.spend = { charges, billed, isSent: false }
+    return undefined
+  }
+  if (!('bar' in reserved)) return reserved
+  const { charge, bar } = reserved
+  const rule = charges.find(({ key }) => key === charge.key)?.rule
+  if (rule === undefined) throw new Error('cannot happen: a call is barred by a budget of another call')
+  const state = book.stateOf(charge.key)
+  return refuseBarred({ rule, bar, state, now: clock.now(), currency: config.Metering.Currency })
+}

@@ -1,0 +1,76 @@
+/** Budgets of the settings, as calls are held against them. */
+import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-port.ts'
+import type { Target } from '../../base/target.ts'
+import type { BudgetSettings } from '../../config/budgets.ts'
+import { type BudgetWindow, createWindows } from '../../limits/budget-window.ts'
+import { keyOf } from '../../limits/spend-lease.ts'
+import type { AgentRecord } from '../../storage/store.ts'
+
+interface CallOfAgent {
+  readonly agent: AgentRecord
+  readonly target: Target
+}
+
+/** Billionths of the currency: sums of whole numbers have no error. */
+const moneyScale = 1e9
+
+export interface BudgetRule {
+  readonly name: string
+  readonly unit: BudgetSettings['Unit']
+  readonly of: BudgetSettings['Of']
+  /** In the whole numbers that are counted; undefined: it is only counted. */
+  readonly limit: number | undefined
+  readonly exact: boolean
+  /** Calls pass beyond the limit. */
+  readonly passes: boolean
+  /** Share of the highest cost of a call that is reserved. */
+  readonly share: number
+  readonly windowAt: (now: number) => BudgetWindow
+  /** Undefined: calls of any model. */
+  readonly models: RegExp | undefined
+  applies(call: CallOfAgent): boolean
+}
+
+export const scaleOf = (unit: BudgetRule['unit']): number => (unit === 'Money' ? moneyScale : 1)
+
+export function createBudgetRule(settings: BudgetSettings): BudgetRule {
+  const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, Per, TimeZone, Models } = settings
+  if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
+  return {
+    ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow' },
+    limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
+    share: Exact ? 1 : Reserve / 100,
+    windowAt: createWindows(Per, TimeZone),
+    models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
+    applies: createFilter(settings),
+  }
+}
+
+/** `*` stands for any text. */
+const patternOf = (text: string): string => text.split('*').map(escaped).join('.*')
+const escaped = (text: string): string => text.replace(/[\\^$.+?()[\]{}|]/g, '\\$&')
+
+function createFilter({ Agents, Owners, Policies, Hosts }: BudgetSettings): BudgetRule['applies'] {
+  const places = Hosts.map(parseHostAndPort)
+  const agents = Agents.map(id => id.toLowerCase())
+  const isOf = (names: readonly string[], name: string | null) =>
+    names.length === 0 || (name !== null && names.includes(name))
+  return ({ agent, target }) =>
+    isOf(agents, agent.id) && isOf(Owners, agent.ownerId) && isOf(Policies, agent.policyName) && isAt(places, target)
+}
+
+const isAt = (places: readonly HostAndPort[], { origin }: Target): boolean =>
+  places.length === 0 || places.some(place => isAtHost(place, origin))
+
+/** Name of the policy of agents that have none of their own: no policy has this name. */
+const noPolicy = '-'
+
+/** Who has the budget that a call of the agent is held against. */
+function holderOf({ of }: Pick<BudgetRule, 'of'>, { id, ownerId, policyName }: AgentRecord): string {
+  if (of === 'All') return '*'
+  if (of === 'Agent') return id
+  return of === 'Owner' ? ownerId : (policyName ?? noPolicy)
+}
+
+export const keyAt = (rule: BudgetRule, agent: AgentRecord, { start, end }: BudgetWindow): string =>
+  keyOf({ budget: rule.name, holder: holderOf(rule, agent), from: start, until: end })

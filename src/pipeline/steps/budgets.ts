@@ -1,0 +1,41 @@
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { settleSpend } from '../budgets/reservation.ts'
+import { reserve } from '../budgets/reserve.ts'
+import type { Exchange, Sendable, StepOutcome, StepResult } from '../exchange.ts'
+import { receiveBody } from '../outbound/live.ts'
+import type { Parts } from '../parts.ts'
+import { passCircuit } from './circuit.ts'
+
+/** Reserves what the call can cost in the budgets of its agent. A body that the decision did not need is held then. */
+export function reserveSpend(exchange: Sendable, parts: Parts): StepResult {
+  if (parts.budgets === undefined) return undefined
+  const isStream = exchange.fields.webSocket || exchange.addressing.road === 'tunnel'
+  const outcome = reserve(exchange, { isStream, bodyOf: () => bodyOf(exchange, parts) }, parts.budgets)
+  return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : outcome
+}
+
+/** The permit of the circuit was given back while the body was read. */
+function goOn(exchange: Sendable, outcome: Refusal | undefined, parts: Parts): StepOutcome {
+  return outcome ?? (exchange.isOver ? undefined : passCircuit(exchange, parts))
+}
+
+function bodyOf(exchange: Sendable, parts: Parts): Buffer | Refusal | Promise<Buffer | Refusal> {
+  const { body, hasBody } = exchange
+  if (body !== undefined) return body
+  return hasBody ? hold(exchange, parts) : Buffer.alloc(0)
+}
+
+async function hold(exchange: Sendable, parts: Parts): Promise<Buffer | Refusal> {
+  const held = await receiveBody(exchange, parts.config.Proxy.MaxEvaluatedBodyBytes, parts)
+  if (isRefusal(held)) return held
+  return held.complete ? held.bytes : refuse('call_unmetered', tooLong)
+}
+
+const tooLong = 'The body of this call is longer than Proxy:MaxEvaluatedBodyBytes, so its cost cannot be limited.'
+
+/** Charges the budgets at the end of an exchange, or gives back what was reserved when it was not sent. */
+export function releaseSpend(exchange: Exchange, parts: Parts): void {
+  if (exchange.spend === undefined) return
+  const { upstreamStatus: status, meter, ending } = exchange
+  settleSpend(exchange, { status, meter, isWhole: ending === 'forwarded' }, parts)
+}

@@ -1,0 +1,62 @@
+import t from 'tap'
+import { calledModel, isFree } from '../../src/llm/formats.ts'
+import { maxUsage, readModelRequest } from '../../src/llm/model-request.ts'
+
+function read(path: string, body: unknown) {
+  const called = calledModel(path)
+  if (called === undefined) throw new Error(path)
+  return readModelRequest(called, Buffer.from(JSON.stringify(body)))
+}
+
+const cases: readonly (readonly [string, string, unknown, number | undefined, number])[] = [
+  ['OpenAI', '/v1/chat/completions', { model: 'm', max_tokens: 5, max_completion_tokens: 9, n: 3 }, 9, 3],
+  ['OpenAI, several drafts', '/v1/completions', { model: 'm', max_tokens: 5, n: 2, best_of: 4 }, 5, 4],
+  ['OpenAI Responses', '/v1/responses', { model: 'm', max_output_tokens: 7 }, 7, 1],
+  ['Anthropic', '/v1/messages', { model: 'm', max_tokens: 11 }, 11, 1],
+  ['Gemini', '/v1beta/models/m:generateContent', { generationConfig: { maxOutputTokens: 5, candidateCount: 2 } }, 5, 2],
+  ['Gemini, other names', '/v1/models/m:generateContent', { generation_config: { max_output_tokens: 6 } }, 6, 1],
+  ['Ollama', '/api/chat', { model: 'm', options: { num_predict: 8 } }, 8, 1],
+  ['Ollama, without a bound', '/api/chat', { model: 'm', options: { num_predict: -1 } }, undefined, 1],
+  ['Bedrock', '/model/m/converse', { inferenceConfig: { maxTokens: 4 } }, 4, 1],
+  ['Bedrock InvokeModel', '/model/m/invoke', { textGenerationConfig: { maxTokenCount: 3 } }, 3, 1],
+  ['Cohere', '/v2/chat', { model: 'm', max_tokens: 2 }, 2, 1],
+  ['no number', '/v1/chat/completions', { model: 'm', max_tokens: null }, undefined, 1],
+]
+
+for (const [what, path, body, maxOutput, copies] of cases) {
+  t.test(`${what}: the model, the tokens and the copies are read`, async t => {
+    t.match(read(path, body), { model: 'm', maxOutput, copies })
+  })
+}
+
+t.test('streams and background calls are known', async t => {
+  const stream = { model: 'm', stream: true }
+  t.match(read('/v1/chat/completions', stream), { streams: true, asksUsage: false, isBackground: false })
+  const asking = { ...stream, stream_options: { include_usage: true } }
+  t.match(read('/v1/chat/completions', asking), { streams: true, asksUsage: true })
+  t.match(read('/v1/responses', { model: 'm', background: true }), { isBackground: true })
+  t.match(read('/v1/messages', { model: 'm', background: true }), { isBackground: false })
+})
+
+t.test('numbers and models of another type are not read', async t => {
+  for (const body of [{ max_tokens: '9' }, { n: [1] }, { model: 7 }, { model: '' }, { model: 'x'.repeat(201) }]) {
+    t.equal(read('/v1/chat/completions', { model: 'm', ...body }), undefined, JSON.stringify(body).slice(0, 30))
+  }
+})
+
+t.test('a call can use a token for three bytes, and what it may write', async t => {
+  const request = read('/v1/chat/completions', { model: 'm', max_tokens: 100, n: 2 })!
+  t.match(maxUsage(request, 301, true), { input: 101, output: 200 })
+  t.match(maxUsage({ ...request, maxOutput: undefined }, 0, true), { output: 32_768 })
+  t.match(maxUsage({ ...request, maxOutput: 1e300 }, 0, true), { output: 1e9 })
+  t.match(maxUsage(request, 30, false), { input: 10, output: 0 })
+})
+
+t.test('calls that no provider charges are known by their path', async t => {
+  for (const path of ['/v1/moderations', '/v1/messages/count_tokens', '/v1beta/models/m:countTokens', '/v1/files/']) {
+    t.ok(isFree(path), path)
+  }
+  for (const path of ['/v1/batches', '/v1/chat/completions', '/v1/files/x/content', '/v1/messages/batches']) {
+    t.notOk(isFree(path), path)
+  }
+})

@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { topMembers } from '../../src/llm/top-members.ts'
+import { runs } from '../fixtures/runs.ts'
+
+const wanted = new Map([
+  ['model', 'model'],
+  ['max_tokens', 'max_tokens'],
+  ['skip', 'skip'],
+])
+const read = (text: string) => topMembers(Buffer.from(text), wanted)
+
+t.test('wanted members are read as JSON.parse reads them, whatever stands around them', async t => {
+  const name = fc.oneof(fc.constantFrom('model', 'max_tokens', 'tools', 'm"odel', 'a\\'), fc.string())
+  const value = fc.jsonValue()
+  const property = fc.property(
+    fc.dictionary(name, value),
+    fc.constantFrom(undefined, 1, '\r\n\t '),
+    (object, indent) => {
+      const folded = Object.keys(object).map(key => key.toUpperCase().toLowerCase())
+      fc.pre(new Set(folded).size === folded.length)
+      const text = JSON.stringify(object, null, indent)
+      const parsed = JSON.parse(text)
+      const found = read(text)
+      for (const key of ['model', 'max_tokens']) {
+        if (Object.hasOwn(parsed, key)) t.strictSame(found?.get(key), parsed[key])
+        else if (!folded.includes(key)) t.equal(found?.has(key), false)
+      }
+    },
+  )
+  fc.assert(property, { numRuns: runs(5_000, 200) })
+  t.pass()
+})
+
+t.test('what is no object alone is not read', async t => {
+  for (const text of ['', '[]', '1', '"x"', '{', '{"model"', '{"model":', '{"model":1', '{"model":}', '{"model":1,}']) {
+    t.equal(read(text), undefined, text)
+  }
+  for (const text of ['{"model":1}{}', '{"model":1} x', '{"a" 1}', '{a:1}', '{"model":nope}', '{"model":1 2}']) {
+    t.equal(read(text), undefined, text)
+  }
+  t.strictSame(read(' {} \n'), new Map())
+})
+
+t.test('a name that is there twice, in any spelling, is not read', async t => {
+  for (const other of ['model', 'MODEL', 'Model', '\\u006dodel', 'mo\\u0064el']) {
+    t.equal(read(`{"model":"a","${other}":"b"}`), undefined, other)
+  }
+  t.equal(read('{"skip":1,"\u017f\u212aip":2}'), undefined, 'letters that some servers read as s and k')
+  t.strictSame(read('{"a":{"model":1},"model":2,"b":[{"model":3}]}'), new Map([['model', 2]]))
+  t.strictSame(read('{"a":1,"a":2,"Max_Tokens":7}'), new Map([['max_tokens', 7]]))
+})
