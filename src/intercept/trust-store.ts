@@ -1,10 +1,11 @@
 /** Trust stores of Java. */
 import type { X509Certificate } from 'node:crypto'
 import { BmpString, ObjectIdentifier, OctetString } from 'asn1js'
-import { Attribute, AuthenticatedSafe, CertBag, Certificate, ContentInfo, PFX, SafeBag, SafeContents } from 'pkijs'
+import { Attribute, AuthenticatedSafe, CertBag, ContentInfo, PFX, SafeBag, SafeContents } from 'pkijs'
 
 const oids = {
   certBag: '1.2.840.113549.1.12.10.1.3',
+  x509Certificate: '1.2.840.113549.1.9.22.1',
   friendlyName: '1.2.840.113549.1.9.20',
   /** Java trusts an entry only with this attribute, whose value is the usage it is trusted for. */
   trustedKeyUsage: '2.16.840.1.113894.746875.1.1',
@@ -19,7 +20,8 @@ export function writeTrustStore(certificates: readonly X509Certificate[]): Buffe
       type: oids.trustedKeyUsage,
       values: [new ObjectIdentifier({ value: oids.anyUsage })],
     })
-    const bagValue = new CertBag({ parsedValue: Certificate.fromBER(raw) })
+    // To parse the 150 certificates of a system and write them again takes half a second.
+    const bagValue = new CertBag({ certId: oids.x509Certificate, certValue: new OctetString({ valueHex: raw }) })
     return new SafeBag({ bagId: oids.certBag, bagValue, bagAttributes: [name, usage] })
   })
   const contents = dataOf(new SafeContents({ safeBags }).toSchema().toBER())

@@ -1,23 +1,24 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { eventually, type TestGateway } from '../../fixtures/gateway.ts'
+import { eventually } from '../../fixtures/gateway.ts'
 import { secureName, startOrigin, startSecureOrigin } from '../../fixtures/origin.ts'
 import { runMain, runToEnd } from '../../fixtures/process.ts'
 import { nodeProgram, startRun } from '../../fixtures/run-command.ts'
 
+const { gateway, run, runs, temporary, proxy } = await startRun(t)
+const { id: tour } = await gateway.agent({ name: 'tour' })
+
 const get = (url: string) => nodeProgram(`fetch('${url}').then(async a => console.log(a.status, await a.text()))`)
 
 /** Names of the keys of an agent. */
-async function keysOf({ manage }: TestGateway, id: string): Promise<string[]> {
-  const keys = JSON.parse((await manage('GET', `/agents/${id}/keys`)).text) as { name: string }[]
+async function keysOf(id: string): Promise<string[]> {
+  const keys = JSON.parse((await gateway.manage('GET', `/agents/${id}/keys`)).text) as { name: string }[]
   return keys.map(({ name }) => name)
 }
 
 t.test('a program calls as the agent, unchanged, and leaves no key and no file behind', async t => {
-  const { gateway, run, temporary, proxy } = await startRun(t)
   const { port, seen } = await startOrigin(t)
-  const { id } = await gateway.agent({ name: 'tour' })
   const ended = await run('--agent', 'tour', ...get(`http://api.example:${port}/things`))
   t.match(ended, { code: 0, out: '200 hello from upstream\n' })
   t.match(
@@ -28,22 +29,20 @@ t.test('a program calls as the agent, unchanged, and leaves no key and no file b
   t.equal(seen[0]?.target, '/things')
   t.equal(seen[0]?.headers['proxy-authorization'], undefined)
   const [line] = await gateway.exchanges(1)
-  t.match(line, { agentId: id, road: 'forward' })
-  t.strictSame(await keysOf(gateway, id), [])
+  t.match(line, { agentId: tour, road: 'forward' })
+  t.strictSame(await keysOf(tour), [])
   t.strictSame(temporary(), [])
 })
 
 t.test('the TLS of a program is opened, and it trusts that', async t => {
-  const { gateway, run } = await startRun(t)
   const { port, seen } = await startSecureOrigin(t)
   const ended = await run('--agent', 'tour', ...get(`https://${secureName}:${port}/things`))
   t.match(ended, { code: 0, out: '200 hello from upstream\n' })
   t.equal(seen[0]?.target, '/things')
-  t.match(await gateway.exchanges(1), [{ road: 'intercepted', path: '/things' }])
+  t.match((await gateway.exchanges(2))[1], { road: 'intercepted', path: '/things' })
 })
 
 t.test('an agent that is not there is registered', async t => {
-  const { gateway, run } = await startRun(t)
   const { port } = await startOrigin(t)
   const first = await run('--agent', 'fresh', ...get(`http://api.example:${port}/`))
   t.match(first, { code: 0, out: /^200/, err: /the agent fresh is new/ })
@@ -55,7 +54,6 @@ t.test('an agent that is not there is registered', async t => {
 })
 
 t.test('an agent is found by its id, and several of one name are listed', async t => {
-  const { gateway, run } = await startRun(t)
   const { id } = await gateway.agent({ name: 'twin' })
   await gateway.agent({ name: 'twin' })
   t.match(await run('--agent', id, ...nodeProgram('')), { code: 0 })
@@ -66,7 +64,6 @@ t.test('an agent is found by its id, and several of one name are listed', async 
 })
 
 t.test('an agent that may not act gets no program', async t => {
-  const { gateway, run } = await startRun(t)
   const { id } = await gateway.agent({ name: 'gone' })
   await gateway.manage('POST', `/agents/${id}/revoke`)
   t.match(await run('--agent', 'gone', ...nodeProgram('console.log(1)')), {
@@ -77,7 +74,6 @@ t.test('an agent that may not act gets no program', async t => {
 })
 
 t.test('the exit code is that of the program, or stands for its signal, or for no program', async t => {
-  const { run } = await startRun(t)
   const cases = [
     [nodeProgram('process.exit(7)'), 7],
     [nodeProgram('process.kill(process.pid, "SIGTERM")'), 143],
@@ -89,51 +85,46 @@ t.test('the exit code is that of the program, or stands for its signal, or for n
 })
 
 t.test('a signal is for the program, and the key is revoked all the same', async t => {
-  const { gateway, runs } = await startRun(t)
-  const { id } = await gateway.agent({ name: 'tour' })
   const script = 'process.on("SIGTERM", () => process.exit(5)); setInterval(() => {}, 1e6); console.log("runs")'
   const running = runMain(t, ['run', '--agent', 'tour', ...nodeProgram(script)], runs)
   await running.shows(/runs/)
-  t.equal((await keysOf(gateway, id)).length, 1)
+  t.equal((await keysOf(tour)).length, 1)
   running.child.kill('SIGTERM')
   t.equal(await running.ended, 5)
-  t.strictSame(await keysOf(gateway, id), [])
+  t.strictSame(await keysOf(tour), [])
 })
 
 t.test('the next run revokes the key of one that was killed', async t => {
-  const { gateway, run, runs } = await startRun(t)
-  const { id } = await gateway.agent({ name: 'tour' })
+  const { id } = await gateway.agent({ name: 'killed' })
   await gateway.manage('POST', `/agents/${id}/keys`, { name: 'of somebody else' })
-  const running = runMain(t, ['run', '--agent', 'tour', '--', 'cat'], runs)
+  const running = runMain(t, ['run', '--agent', 'killed', '--', 'cat'], runs)
   await running.shows(/calls as/)
   const [, left] = await eventually(
-    () => keysOf(gateway, id),
+    () => keysOf(id),
     keys => keys.length === 2,
   )
   running.child.kill('SIGKILL')
   // The program goes on, and ends with its input.
   running.child.stdin?.end()
   await running.ended
-  t.match(await run('--agent', 'tour', ...nodeProgram('')), { code: 0 })
-  t.strictSame(await keysOf(gateway, id), ['of somebody else'])
+  t.match(await run('--agent', 'killed', ...nodeProgram('')), { code: 0 })
+  t.strictSame(await keysOf(id), ['of somebody else'])
   t.match(left, new RegExp(`, process ${running.child.pid}$`))
 })
 
 t.test('a key that is given is used, and stays', async t => {
-  const { gateway, runs } = await startRun(t)
   const { port } = await startOrigin(t)
-  const { id } = await gateway.agent({ name: 'tour' })
+  const { id } = await gateway.agent({ name: 'keyed' })
   const { key } = JSON.parse((await gateway.manage('POST', `/agents/${id}/keys`, { name: 'mine' })).text)
   const env = { ...runs.env, AGENT_GATEWAY_KEY: key }
   const url = `http://api.example:${port}/`
   const script = `console.log(process.env.AGENT_GATEWAY_KEY); fetch('${url}').then(a => console.log(a.status))`
   const ended = await runToEnd(t, ['run', ...nodeProgram(script)], { ...runs, env })
   t.match(ended, { code: 0, out: 'undefined\n200\n', err: /with the key in AGENT_GATEWAY_KEY/ })
-  t.strictSame(await keysOf(gateway, id), ['mine'])
+  t.strictSame(await keysOf(id), ['mine'])
 })
 
 t.test('what is refused, the program sees with its reason', async t => {
-  const { gateway, run } = await startRun(t)
   await gateway.policy({ name: 'nothing', default: 'Deny' })
   await gateway.agent({ name: 'poor', policyName: 'nothing' })
   const ended = await run('--agent', 'poor', ...get('http://api.example:9999/'))
@@ -141,7 +132,6 @@ t.test('what is refused, the program sees with its reason', async t => {
 })
 
 t.test('options behind -- are those of the program', async t => {
-  const { run } = await startRun(t)
   const ended = await run(
     '--agent',
     'tour',
@@ -154,7 +144,6 @@ t.test('options behind -- are those of the program', async t => {
 })
 
 t.test('what is missing is named', async t => {
-  const { run, runs } = await startRun(t)
   t.match(await run('--agent', 'tour'), { code: 2, err: /the program must stand behind --/ })
   t.match(await run('--agent', 'tour', 'curl'), { code: 2, err: /the program must stand behind --/ })
   t.match(await run('--agent', 'tour', '--'), { code: 2, err: /the program must stand behind --/ })
@@ -173,7 +162,6 @@ t.test('what is missing is named', async t => {
 })
 
 t.test('the program does not get the credential of an upstream that the gateway attaches', async t => {
-  const { runs } = await startRun(t)
   const { cwd } = runs
   writeFileSync(
     join(cwd, 'gateway.yaml'),
