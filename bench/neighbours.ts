@@ -42,6 +42,7 @@ const policy = {
  * the default rate. The hostile agent may send as many, so that the measurement is harder than the defaults are.
  */
 const defaultLimits = {
+  ForwardProxy: { Enabled: true, Port: 0 },
   System: {
     Server: { KeepAliveSeconds: 5 },
     RateLimit: { RequestsPerMinute: 60 * perSecond, Burst: 100, MaxInFlight: 64 },
@@ -100,7 +101,7 @@ async function measure(): Promise<Felt> {
 const attacker = fileURLToPath(new URL('lib/neighbour-attacks.ts', import.meta.url))
 
 async function startAttack(attacks: readonly string[]): Promise<Running> {
-  const orders: Orders = { url: gateway.url, token: hostile, attacks }
+  const orders: Orders = { url: gateway.url, forwardPort: gateway.forwardPort, token: hostile, attacks }
   const child = start({ command: ['nice', '-n', '10', process.execPath, attacker, JSON.stringify(orders)] })
   await child.shows(/attacking/)
   await setTimeout(500)

@@ -1,6 +1,6 @@
 /** A client as plain as can be, so that the load costs as little as possible beside what is measured. */
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { openConnection } from './connection.ts'
 import type { Request } from './load.ts'
 
 /** Told of each answer: whether its status was 2xx. */
@@ -36,30 +36,35 @@ export class Exchanges {
   }
 
   async open(): Promise<this> {
-    if (!this.#fresh) await once(this.#connect(), 'connect')
+    if (!this.#fresh) await new Promise<void>(resolve => this.#connect(() => resolve()))
     return this
   }
 
   send(): void {
-    const socket = this.#fresh ? this.#connect() : this.#socket
-    socket?.write(this.#bytes)
+    if (this.#fresh) this.#connect(socket => socket.write(this.#bytes))
+    else this.#socket?.write(this.#bytes)
   }
 
-  #connect(): Socket {
-    const { hostname, port } = new URL(this.#request.url)
-    const socket = connect(Number(port), hostname)
-    this.#socket = socket
-    socket.setNoDelay(true)
-    socket.setEncoding('latin1')
-    socket.on('data', (text: string) => this.#read(text))
-    // Counts as an answer that was none.
-    socket.on('close', () => {
-      if (this.#socket !== socket) return
-      this.head = 'the connection was closed'
-      this.onAnswer(this, false)
+  #connect(onReady: (socket: Socket) => void): void {
+    const first = openConnection(this.#request, socket => {
+      first.off('close', onClose)
+      this.#socket = socket
+      socket.setEncoding('latin1')
+      socket.on('data', (text: string) => this.#read(text))
+      // Counts as an answer that was none.
+      socket.on('close', () => {
+        if (this.#socket === socket) this.#lose('the connection was closed')
+      })
+      socket.on('error', () => {})
+      onReady(socket)
     })
-    socket.on('error', () => {})
-    return socket
+    const onClose = (): void => this.#lose('a connection was closed before it was ready')
+    first.on('close', onClose).on('error', () => {})
+  }
+
+  #lose(why: string): void {
+    this.head = why
+    this.onAnswer(this, false)
   }
 
   #read(text: string): void {
@@ -110,10 +115,10 @@ export function openExchanges(request: Request, connections: number, onAnswer: O
   return Promise.all(Array.from({ length: connections }, () => new Exchanges(request, bytes, onAnswer).open()))
 }
 
-function bytesOf({ url, method, headers, body = '' }: Request): Buffer {
+function bytesOf({ url, method, headers, body = '', through }: Request): Buffer {
   const { pathname, search, host } = new URL(url)
   const head = [
-    `${method} ${pathname}${search} HTTP/1.1`,
+    `${method} ${through?.form === 'absolute' ? url : pathname + search} HTTP/1.1`,
     `Host: ${host}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     ...(body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]),

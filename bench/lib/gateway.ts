@@ -27,6 +27,8 @@ export interface GatewaySetup {
 /** A gateway in a process of its own, with a registered agent. */
 export interface StartedGateway {
   readonly url: string
+  /** Of its forward proxy, if it has one. */
+  readonly forwardPort: number
   /** Token of the agent, got over the API. */
   readonly token: string
   readonly process: Running
@@ -82,13 +84,15 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
   const command = [process.execPath, ...shippedOptions, ...nodeOptions, main, 'serve', '--config', 'gateway.yaml']
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
+  const [, forwardPort] = setup.settings?.['ForwardProxy'] ? await child.shows(/Forward proxy +\S+:(\d+)/) : []
   const admin = await tokenOf(url, setup.admin ?? generatedIn(folder))
   const policyName = (policies[0] as { name: string }).name
   const credential = await register(url, admin, policyName)
   for (let left = otherAgents; left > 0; left -= 8) {
     await Promise.all(Array.from({ length: Math.min(8, left) }, () => register(url, admin, policyName)))
   }
-  return { url, token: await tokenOf(url, credential), process: child, folder, admin }
+  const token = await tokenOf(url, credential)
+  return { url, forwardPort: Number(forwardPort), token, process: child, folder, admin }
 }
 
 function generatedIn(folder: string): Credential {

@@ -57,7 +57,7 @@ const memoryGoal = { road: 'gateway', atMost: 150 }
 export interface Outcome {
   readonly what: string
   readonly value: Spread
-  readonly unit: 'x' | 'MiB' | 'ms'
+  readonly unit: 'x' | 'MiB' | 'KiB' | 'ms'
   /** The goal times the slack. */
   readonly limit: number
   readonly met: boolean

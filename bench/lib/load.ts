@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Through } from './connection.ts'
 import { run, temporaryFolder, versionOf } from './processes.ts'
 
 /** One request, sent again and again. */
@@ -9,6 +10,8 @@ export interface Request {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** For slices alone: wrk knows no proxy. */
+  readonly through?: Through
 }
 
 export interface Load {

@@ -5,11 +5,14 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
+import { connect as connectSecurely } from 'node:tls'
 
 /** What the process is given. */
 export interface Orders {
   /** The gateway. */
   readonly url: string
+  /** Port of its forward proxy. */
+  readonly forwardPort: number
   /** Token of the hostile agent. */
   readonly token: string
   readonly attacks: readonly string[]
@@ -63,6 +66,29 @@ async function hold({ url, signal }: Target, count: number, firstBytes: string):
   for (const socket of sockets) socket.destroy()
 }
 
+/** A tunnel with a handshake in it, closed after that. Nothing is sent in it. */
+async function handshake({ forwardPort, token, signal }: Target, host: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const socket = connect({ port: forwardPort, host: '127.0.0.1', localAddress: hostileAddress, signal })
+  socket.on('error', resolve).on('close', resolve)
+  socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: Bearer ${token}\r\n\r\n`)
+  socket.once('data', (answer: Buffer) => {
+    if (!answer.toString('latin1').startsWith('HTTP/1.1 200 ')) socket.destroy()
+    else {
+      const secure = connectSecurely({ socket, servername: host, rejectUnauthorized: false })
+      secure.on('error', resolve).on('secureConnect', () => secure.destroy())
+    }
+  })
+  await promise
+  socket.destroy()
+}
+
+const tunnels = async (target: Target, count: number, firstBytes: string): Promise<void> => {
+  const { forwardPort, token } = target
+  const head = `CONNECT a.invalid:443 HTTP/1.1\r\nHost: a\r\nProxy-Authorization: Bearer ${token}\r\n\r\n`
+  await hold({ ...target, url: `http://127.0.0.1:${forwardPort}` }, count, head + firstBytes)
+}
+
 const get = ({ token, upstream }: Target, path: string): string =>
   `GET /proxy/${upstream}${path} HTTP/1.1\r\nHost: g\r\nGateway-Authorization: Bearer ${token}\r\n\r\n`
 
@@ -89,6 +115,11 @@ export const neighbourAttacks: Readonly<Record<string, (target: Target) => Promi
       const answer = await fetch(`${target.url}/agents`, { signal: target.signal, headers })
       await answer.arrayBuffer()
     }),
+  'handshakes for ever new hosts': target =>
+    flood(target, 32, turn => handshake(target, `host-${turn}.${process.pid}.invalid`)),
+  'handshakes for one host': target => flood(target, 32, () => handshake(target, 'one.invalid')),
+  'tunnels that never send': target => tunnels(target, 500, ''),
+  'tunnels that begin a handshake': target => tunnels(target, 500, '\x16\x03\x01\x02'),
   'connections that never send': target => hold(target, 500, ''),
   'pipelined calls that are never read': target =>
     hold(target, 4, 'GET /health HTTP/1.1\r\nHost: g\r\n\r\n'.repeat(50_000)),

@@ -22,7 +22,7 @@ export function figuresText(measured: readonly Measured[]): string {
 
 export function outcomesText(outcomes: readonly Outcome[]): string {
   const rows = outcomes.map(({ what, value, unit, limit, met }) => {
-    const digits = unit === 'x' ? 2 : 0
+    const digits = unit === 'x' ? 2 : unit === 'KiB' || unit === 'ms' ? 1 : 0
     return [
       what,
       `${figure(value.median, digits)} ${unit}`,

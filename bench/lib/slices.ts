@@ -28,8 +28,10 @@ const proxies = await Promise.all(
 )
 
 /** What happens on a connection that nothing was sent on. It ends this process: no slice would ever be whole again. */
-function fail(): never {
-  throw new Error('a connection was closed while others had their turn, or an answer came that nobody asked for')
+function fail({ head }: Exchanges): never {
+  throw new Error(
+    `a connection was closed while others had their turn, or an answer came that nobody asked for: ${head}`,
+  )
 }
 
 /** Sends so many requests, each connection the next one behind its answer, and resolves behind the last. */

@@ -40,13 +40,19 @@ export async function startNodeUpstream(cores: string | undefined): Promise<Upst
 /** Name in the certificate, beside the address: HAProxy verifies names alone. */
 export const tlsName = 'upstream.bench'
 
-/** The same in TLS, with a certificate made for this run. */
-export async function startTlsUpstream(cores: string | undefined): Promise<Upstream> {
+/** PEM files of a certificate for this machine, made for this run, and of its key. */
+export async function makeCertificate(): Promise<{ readonly key: string; readonly certificate: string }> {
   const folder = temporaryFolder()
   const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const subject = ['-subj', '/CN=bench', '-addext', `subjectAltName=IP:127.0.0.1,DNS:${tlsName}`, '-days', '2']
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
   await run(['openssl', 'req', '-x509', ...kind, ...subject, '-keyout', key, '-out', certificate])
+  return { key, certificate }
+}
+
+/** The same in TLS. */
+export async function startTlsUpstream(cores: string | undefined): Promise<Upstream> {
+  const { key, certificate } = await makeCertificate()
   const child = start({ command: [process.execPath, origin, key, certificate], cores })
   const [, port = ''] = await child.shows(/listening on (\d+)/)
   return { tool: 'node', port: Number(port), url: `https://127.0.0.1:${port}`, certificate, process: child }

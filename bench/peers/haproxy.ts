@@ -9,6 +9,8 @@ export interface HaproxySetup {
   /** Key of the tokens. */
   readonly secret: string
   readonly rules: readonly DenyRule[]
+  /** PEM file with a certificate and its key, to end the TLS of clients. */
+  readonly certificate?: string
 }
 
 /** The certificate is verified, name and all. */
@@ -32,6 +34,7 @@ export async function startHaproxy(
   const text = template
     .replaceAll(/^ *#.*\n/gm, '')
     .replace('@PORT@', String(port))
+    .replace('@BIND@', setup.certificate === undefined ? '' : `ssl crt ${setup.certificate} alpn http/1.1`)
     .replaceAll('@SCHEME@', scheme)
     .replace('@UPSTREAM@', String(upstream.port))
     .replace('@TLS@', upstream.certificate === undefined ? '' : tlsTo(upstream.certificate))
