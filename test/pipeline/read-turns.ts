@@ -5,6 +5,7 @@ import { freeBytes } from '../../src/http/free-bytes.ts'
 import { createBodyMemory } from '../../src/pipeline/body-memory.ts'
 import { holdBody } from '../../src/pipeline/steps/hold-body.ts'
 import { Upload } from '../../src/upstream/upload.ts'
+import { createClock } from '../fixtures/clock.ts'
 
 const size = 4 * 2 ** 20
 const chunk = 65_536
@@ -28,7 +29,7 @@ t.test('a body that is held is read in several rounds of the event loop', async 
   const { body, inFirstRound } = bodyOf()
   // Only these parts of an exchange and of the gateway are used.
   const exchange = { req: body, res: {}, fields: { contentLength: size }, agent: { id: 'a' }, held: 0 } as never
-  const parts = { bodyMemory: createBodyMemory(0), heldBytes: { take: () => undefined } } as never
+  const parts = { clock: createClock(), bodyMemory: createBodyMemory(0), heldBytes: { take: () => undefined } } as never
   const held = holdBody(exchange, size, parts)
   body.resume()
   const outcome = await held

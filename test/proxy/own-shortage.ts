@@ -61,7 +61,7 @@ for (const threads of [1, 2]) {
     const page = scrape((await served.call('GET', '/metrics', served.admin)).text)
     t.equal(page.values.get('agent_gateway_circuits_open'), 0)
     t.equal(page.values.get('agent_gateway_limits_reached_total{limit="descriptors"}'), 12)
-    t.match(served.run.out(), /"bound":"descriptors"/)
+    t.match(served.run.out(), /"limit":"descriptors"/)
   })
 }
 
