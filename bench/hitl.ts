@@ -13,6 +13,7 @@ import type { Person, Suspension } from '../src/hitl/model.ts'
 import { createQueue } from '../src/hitl/queue.ts'
 import { systemClock } from '../src/runtime/clock.ts'
 import { openSqliteStore } from '../src/storage/sqlite/open.ts'
+import { receiversOf } from '../test/fixtures/hooks.ts'
 import { measureTraffic } from './lib/hitl-traffic.ts'
 import { readOptions } from './lib/options.ts'
 
@@ -94,7 +95,7 @@ const queue = createQueue({
     MaxStoredResponseBytes: 1_048_576,
     RetentionSeconds: 86_400,
     LeaseSeconds: 150,
-    Webhooks: [],
+    ...receiversOf(),
   },
   sealingKeys: [Buffer.alloc(32, 1)],
   tokenHeader: 'Gateway-Authorization',

@@ -176,3 +176,7 @@ export function classifyAddress(ip: string): AddressClass {
   cache.set(ip, found)
   return found
 }
+
+/** Whether a host as people write it is this machine. */
+export const isLoopback = (host: string): boolean =>
+  host.toLowerCase() === 'localhost' || classifyAddress(canonicalAddress(host) ?? '') === 'loopback'

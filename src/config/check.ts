@@ -182,6 +182,10 @@ const checks: readonly CrossCheck[] = [
     },
   },
   {
+    settings: [schema.HumanInTheLoop.Email.Host],
+    problem: ({ HumanInTheLoop }) => mailProblem(HumanInTheLoop.Email),
+  },
+  {
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {
       const problems = HumanInTheLoop.Webhooks.flatMap((hook, index) => {
@@ -267,6 +271,12 @@ export function crossCheck(config: Config, given: ConfigFindings['given'], fallb
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }
   return problems
+}
+
+function mailProblem({ Host, From, To, User, Password }: Config['HumanInTheLoop']['Email']): string | false {
+  if (Host === undefined) return false
+  if (From === undefined || To.length === 0) return 'From and To must be set'
+  return (User === undefined) !== (Password === undefined) && 'User and Password belong together'
 }
 
 function serviceProblem({ Format, Key, Url }: Config['HumanInTheLoop']['Webhooks'][number]): string | undefined {

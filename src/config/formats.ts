@@ -76,6 +76,12 @@ export const hostAndPort: TextFormat = value => {
 export const listenHost: TextFormat = value =>
   isIP(value) !== 0 || name.test(value) ? undefined : 'must be an IP address or a host name'
 
+/** An address of e-mail without a name or comment (RFC 5321 section 4.1.2); quoted local parts are not used. */
+export const mailAddress: TextFormat = value =>
+  /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}$/i.test(value)
+    ? undefined
+    : 'must be an address such as reviews@example.com'
+
 export const httpUrl: TextFormat = value => {
   const url = URL.parse(value)
   const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === ''

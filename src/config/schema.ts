@@ -1,15 +1,13 @@
-import { hitlEvents } from '../base/hitl-events.ts'
 import { mapValues } from '../base/records.ts'
 import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
 import { budgets } from './budgets.ts'
-import { chosenSecretProblem, secretProblem } from './entropy.ts'
+import { secretProblem } from './entropy.ts'
 import {
   cidr,
   clientSecret,
   credentialHeader,
   credentialPrefix,
   headerName,
-  hitlEvent,
   hostAndPort,
   hostName,
   hostPattern,
@@ -23,6 +21,7 @@ import {
   variableName,
 } from './formats.ts'
 import { forwardProxy } from './forward-proxy.ts'
+import { hitl } from './hitl.ts'
 import { limits } from './limits.ts'
 import { metering, prices } from './metering.ts'
 import { proxy } from './proxy.ts'
@@ -218,61 +217,7 @@ export const schema = {
       max: 1_000,
     }),
   },
-  HumanInTheLoop: {
-    Threshold: number(defaultRisk.threshold, 'A risk score strictly above this sends an allowed request to review.', {
-      min: 0,
-      max: 1,
-    }),
-    TimeoutSeconds: integer(3_600, 'Time a request waits for review before it expires.', { min: 1, max: 2_592_000 }),
-    WaitSeconds: integer(
-      0,
-      'How long a held call waits for its outcome unless its rule says otherwise. With 0, calls of models wait 240 seconds.',
-      {
-        max: 2_592_000,
-      },
-    ),
-    MaxPendingRequests: integer(1_000, 'Requests waiting for review, in all; more get 429.', { min: 1 }),
-    MaxPendingPercentPerAgent: integer(20, 'Share of MaxPendingRequests and of MaxStoredBytes for one agent.', {
-      min: 1,
-      max: 100,
-    }),
-    FourEyes: choice(
-      ['self', 'owner'],
-      'self',
-      'Requests that a reviewer may not decide: their own, or all of the same owner.',
-    ),
-    MaxStoredBodyBytes: integer(8_388_608, 'Largest body held for review, bytes; more get 413.', { min: 0 }),
-    MaxStoredBytes: integer(
-      1_073_741_824,
-      'Bytes stored of held requests and their answers, in all, until RetentionSeconds after their end; more get 429.',
-      { min: 0 },
-    ),
-    MaxStoredResponseBytes: integer(1_048_576, 'Largest upstream answer kept for the agent, bytes.', { min: 0 }),
-    RetentionSeconds: integer(86_400, 'Time for which decided requests stay readable.', { min: 60, max: 31_536_000 }),
-    LeaseSeconds: integer(660, 'Time after which a replay without a reported outcome becomes unknown.', { min: 5 }),
-    Webhooks: objects(
-      {
-        Url: secret('URL that gets the events of requests held for review. It often contains a key.', httpUrl),
-        Format: choice(
-          ['generic', 'slack', 'teams', 'discord', 'ntfy', 'pagerDuty'],
-          'generic',
-          'generic: the event as JSON. The others: a message for people with a link; pagerDuty opens and resolves an incident.',
-        ),
-        Key: secret('Access token of ntfy, or integration key of PagerDuty (Events API v2).'),
-        Secret: secret(
-          'Key of the HMAC-SHA256 in Gateway-Signature, 16 bytes or more; absent: not signed.',
-          chosenSecretProblem,
-        ),
-        Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
-        Rules: list('Rules whose requests are sent, by name; empty sends all.'),
-        Owners: list('Owners of the agents whose events are sent; empty sends all.'),
-        AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
-          max: 720,
-        }),
-      },
-      'Receivers of the events of requests held for review, each with the settings that are described here.',
-    ),
-  },
+  HumanInTheLoop: hitl,
   Mcp: {
     Errors: choice(
       ['JsonRpc', 'Http'],

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { canonicalAddress, classifyAddress } from '../base/address.ts'
+import { isLoopback } from '../base/address.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, PassedEndpoint } from '../http/listeners.ts'
@@ -72,10 +72,6 @@ function refuseStray({ passedSockets }: EntrypointSettings, service: keyof typeo
     `Descriptor ${stray.fd} was passed for ${service}. Set ${setting} to true, or give the socket another name.`,
   )
 }
-
-/** Only this machine can read traffic to such an address. */
-export const isLoopback = (host: string): boolean =>
-  host.toLowerCase() === 'localhost' || classifyAddress(canonicalAddress(host) ?? '') === 'loopback'
 
 /** The passed sockets that are not for people. */
 export const passedToAgents = (passed: readonly PassedEndpoint[]): readonly PassedEndpoint[] =>

@@ -13,13 +13,13 @@ import type { Base } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
+import { openReceivers } from './receivers.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
-import { openWebhooks } from './webhooks.ts'
 
 export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
-  readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials'>
+  readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials' | 'ca'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
   readonly recent: RecentActivity
   readonly telemetry: Pick<Telemetry, 'metrics'>
@@ -68,7 +68,7 @@ const describing =
 export function createHitl(parts: HitlParts): Hitl {
   const { config, clock, store, member, identity, dataPlane, events, report } = parts
   const { metrics } = parts.telemetry
-  const webhooks = openWebhooks({
+  const receivers = openReceivers({
     ...parts,
     ...{ describe: describing(identity), ownerOf: id => identity.registry.get(id)?.ownerId },
   })
@@ -96,7 +96,7 @@ export function createHitl(parts: HitlParts): Hitl {
   async function sweep(): Promise<void> {
     await parts.repeats.sweep()
     await queue.sweep()
-    await webhooks.sweep()
+    await receivers.sweep()
   }
   return {
     queue,
@@ -118,7 +118,7 @@ export function createHitl(parts: HitlParts): Hitl {
         return 0
       })
       const count = await inTime(givenUp, recordMs, () => 0)
-      await webhooks.finish()
+      await receivers.finish()
       return count
     },
   }

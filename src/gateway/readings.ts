@@ -1,7 +1,7 @@
 /** Numbers of the gateway that are read for each scrape rather than counted. */
 import type { TrailVerification } from '../audit/verification.ts'
 import { maxHeldBytes } from '../config/check.ts'
-import { type MessageQueue, queuesOf } from '../hitl/webhook-sender.ts'
+import { type MessageQueue, queuesOf } from '../hitl/receiver.ts'
 import { type ExpositionFormat, exposition, type MetricSample } from '../telemetry/exposition.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { ThreadPool } from '../threads/pool.ts'
@@ -95,7 +95,7 @@ function limitReadings({ config }: ReadingParts): readonly MetricSample[] {
 /** A store that does not answer must not hide the other metrics. */
 async function storeReadings({ store, clock, config }: ReadingParts): Promise<readonly MetricSample[]> {
   const now = clock.now()
-  const queues = config.HumanInTheLoop.Webhooks.flatMap(queuesOf)
+  const queues = queuesOf(config.HumanInTheLoop)
   /** Since when the first message of a queue could be sent. */
   const dueOf = async ({ name, afterMs }: MessageQueue) =>
     (await store.deliveries.next(name, 1)).map(({ note }) => note.at + afterMs)

@@ -5,7 +5,7 @@ import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import { FleetClock } from '../fleet/clock.ts'
 import type { Fence } from '../fleet/fence.ts'
-import { subscriptionsOf } from '../hitl/notify.ts'
+import { subscriptionsOf } from '../hitl/receiver.ts'
 import type { Log } from '../log/log.ts'
 import { type Clock, inTime, systemClock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
@@ -60,7 +60,7 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
 
 async function openFile({ config, dataDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
   const store = await openSqliteStore({
-    ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks) },
+    ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop) },
     timeoutSeconds: config.Storage.Sqlite.TimeoutSeconds,
     watch,
     onFault: why => log.error({}, `the storage writes no more: ${why}`),
@@ -86,7 +86,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report, watch }
     ...{ settings: postgresSettings(config, baseDirectory), clock, version: ownVersion() },
     keys: describeKeys(config),
     whyNotNew: firstAdminProblem(config.Security.Bootstrap),
-    subscriptions: subscriptionsOf(config.HumanInTheLoop.Webhooks),
+    subscriptions: subscriptionsOf(config.HumanInTheLoop),
     ...member,
     fenceMs: config.Fleet.FenceAfterSeconds * 1_000,
     onStale: error => report('changes of agents and policies cannot be read', error),

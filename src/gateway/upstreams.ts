@@ -25,6 +25,8 @@ export interface Upstreams {
   readonly egress: Egress
   readonly route: UpstreamRoute
   readonly connections: Connections
+  /** PEM text of the certificate authorities of Proxy:CaFile. */
+  readonly ca: string | undefined
   /** For tunnels that are not opened. */
   readonly dialTcp: Dial
   /** Keys of upstreams that agents need not hold; undefined when none is configured. */
@@ -74,12 +76,12 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const route = createRoute({ egress, resolver })
   const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
   const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
-  const ownRequests = createOwnRequests({ route, connections, trusted })
   const dialTcp = createTcpDial({
     connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
     takePlace: () => connections.takePlace(),
   })
-  return { egress, route, connections, dialTcp, credentials, prices, ownRequests }
+  const ownRequests = createOwnRequests({ route, connections, dialTcp, trusted })
+  return { egress, route, connections, dialTcp, ca, credentials, prices, ownRequests }
 }
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */

@@ -1,15 +1,15 @@
 /**
- * Webhooks: sends events of held requests and agents to other systems. The messages wait in the store. One gateway at a time
- * sends the messages of a hook, in order: it holds a lease on the hook. When it dies, another gateway with the hook in its
- * configuration goes on, beginning with the message that may have been sent already. A hook that is down delays no other.
+ * Sends events of held requests and agents to webhooks and by e-mail. The messages wait in the store. One gateway at a time
+ * sends the messages of a queue, in order: it holds a lease on it. When it dies, another gateway with the receiver in its
+ * configuration goes on, beginning with the message that may have been sent already. A receiver that is down delays no other.
  */
-import type { WebhookSubscription } from '../storage/deliveries.ts'
+
 import type { EventLog, HitlEvent } from './events.ts'
-import type { Hook } from './messages/message.ts'
-import { queuesOf, type SenderParts, WebhookSender } from './webhook-sender.ts'
+import { MessageSender, type SenderParts } from './message-sender.ts'
+import type { Receiver } from './receiver.ts'
 
 export interface NotifierOptions extends SenderParts {
-  readonly hooks: readonly Hook[]
+  readonly receivers: readonly Receiver[]
   /** Wakes the sender when there may be a message to send. */
   readonly events: Pick<EventLog, 'subscribe'>
   /** UUID of this gateway. */
@@ -28,17 +28,11 @@ export interface Notifier {
 const leaseMs = 30_000
 /** Time after which a lease is renewed, or one of another gateway is looked at, milliseconds. */
 const renewMs = 10_000
-/** The events that a gateway with these hooks stores for them. */
-export function subscriptionsOf(hooks: readonly Hook[]): readonly WebhookSubscription[] {
-  const byName = Map.groupBy(hooks.flatMap(queuesOf), ({ name }) => name)
-  return [...byName].map(([hook, same]) => ({ hook, types: same.flatMap(({ types }) => types) }))
-}
-
 export function createNotifier(options: NotifierOptions): Notifier {
   const { clock, store, owner, events } = options
   const stop = new AbortController()
-  const senders = options.hooks.flatMap((hook, index) =>
-    queuesOf(hook).map(queue => new WebhookSender({ ...options, hook, queue, index, stop: stop.signal })),
+  const senders = options.receivers.flatMap(receiver =>
+    receiver.queues.map(queue => new MessageSender({ ...options, receiver, queue, stop: stop.signal })),
   )
   const names = [...new Set(senders.map(({ name }) => name))]
   const sendAll = async (): Promise<void> => void (await Promise.all(senders.map(sender => sender.send())))

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Dropped } from '../storage/deliveries.ts'
 import type { ReplayAttempts } from './attempts.ts'
 import type { HitlOptions } from './model.ts'
-import { queuesOf } from './webhook-sender.ts'
+import { queuesOf } from './receiver.ts'
 
 /** Items in one transaction: small enough that verdicts wait milliseconds for it. */
 const batch = 100
@@ -36,10 +36,9 @@ const attemptsHere = ({ member }: HitlOptions, attempts: Pick<ReplayAttempts, 'l
 })
 
 function reportDropped({ settings, report, onFull }: HitlOptions, dropped: readonly Dropped[]): void {
-  const names = settings.Webhooks.map(hook => queuesOf(hook).map(({ name }) => name))
+  const queues = queuesOf(settings)
   for (const [hook, some] of Map.groupBy(dropped, ({ hook }) => hook)) {
-    const index = names.findIndex(some => some.includes(hook))
-    const who = index < 0 ? 'a webhook that this gateway does not have' : `webhook ${index}`
+    const who = queues.find(({ name }) => name === hook)?.label ?? 'a receiver that this gateway does not have'
     const count = some.reduce((sum, { count }) => sum + count, 0)
     report(`${who} did not take its messages in time: ${count} were dropped`, undefined)
   }

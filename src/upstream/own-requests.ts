@@ -1,4 +1,5 @@
-/** Requests of the gateway itself: webhooks, and the documents of the identity provider. */
+/** Requests of the gateway itself: webhooks, e-mail, and the documents of the identity provider. */
+import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { literalAddress } from '../base/address.ts'
 import { normaliseHost } from '../base/host.ts'
@@ -6,6 +7,7 @@ import { createOrigin, type Origin } from '../base/origin.ts'
 import { isRefusal, type Refusal } from '../base/refusals.ts'
 import { hasContentCoding } from '../http/headers.ts'
 import type { Connections } from './connections.ts'
+import type { Dial } from './dial.ts'
 import { failureKind } from './failure.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
 import type { UpstreamRoute } from './route.ts'
@@ -31,6 +33,8 @@ export interface OwnRequests {
   post(message: PostMessage, signal: AbortSignal): Promise<number>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
   fetch(url: URL): Promise<Uint8Array>
+  /** Opens a TCP connection in the clear: the protocol on it is the caller's. */
+  connect(host: string, port: number, signal: AbortSignal): Promise<Socket>
   /** Posts a form, and reads a document in the same way. */
   submitForm(url: URL, form: { readonly authorization: string; readonly body: string }): Promise<Uint8Array>
 }
@@ -38,6 +42,7 @@ export interface OwnRequests {
 export interface OwnRequestParts {
   readonly connections: Pick<Connections, 'sendAlone'>
   readonly route: UpstreamRoute
+  readonly dialTcp: Dial
   /** Origins of documents that may be anywhere, as URLs write them. */
   readonly trusted?: readonly string[]
   /** For a whole exchange, look-up included, milliseconds. */
@@ -76,6 +81,20 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
       return head.status
     },
     fetch: url => read(url, { method: 'GET', fields: documentFields, body: null }),
+    async connect(host, port, signal) {
+      const origin = createOrigin('http', normaliseHost(host) ?? host, port)
+      const found = await route.find(origin)
+      if (isRefusal(found))
+        throw new OwnRequestError(`${host}: ${found.failure ?? `refused by Egress, ${found.cause}`}`)
+      const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+      parts.dialTcp(found.addresses, { origin, http2: false }, (error, socket) => {
+        if (socket === undefined)
+          reject(new OwnRequestError(`${host}: ${failureKind(error ?? new Error('no socket'))}`))
+        else if (signal.aborted) resolve(socket.destroy())
+        else resolve(socket)
+      })
+      return promise
+    },
     submitForm(url, { authorization, body }) {
       const form = ['Content-Type', 'application/x-www-form-urlencoded', 'Authorization', authorization]
       return read(url, { method: 'POST', fields: [...documentFields, ...form], body: Buffer.from(body) })

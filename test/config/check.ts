@@ -102,6 +102,14 @@ t.test('a webhook of a service needs what that service asks for', async t => {
   ])
 })
 
+t.test('e-mail needs a sender and receivers, and a name with its password', async t => {
+  const problem = (rest: string) => problems(`HumanInTheLoop: { Email: { Host: mail.example, ${rest} } }`)[0]
+  t.match(problem('From: a@example.com'), 'From and To must be set')
+  t.match(problem('From: a@example.com, To: [b@example.com], User: u'), 'User and Password belong together')
+  t.match(problem('From: "Gate <a@example.com>", To: [b@example.com]'), 'must be an address such as')
+  t.equal(problem('From: a@example.com, To: [b@example.com], User: u, Password: p'), undefined)
+})
+
 t.test('a secret to sign or seal with is strong, and the problem says how to make one', async t => {
   const advice = 'Make one with: openssl rand -base64 48'
   t.strictSame(problems('Security: { Sealing: { Secret: short } }'), [

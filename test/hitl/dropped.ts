@@ -3,22 +3,21 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { subscriptionsOf } from '../../src/hitl/notify.ts'
-import { queuesOf } from '../../src/hitl/webhook-sender.ts'
+import { queuesOf, subscriptionsOf } from '../../src/hitl/receiver.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { openDesk } from '../fixtures/hitl.ts'
-import { hookOf } from '../fixtures/hooks.ts'
+import { hookOf, receiversOf } from '../fixtures/hooks.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { suspend } from '../storage/contract/samples.ts'
 
 const [other, down, foreign] = ['other', 'down', 'foreign'].map(name => hookOf({ Url: `https://${name}.example/key` }))
 /** Its queue in the store. */
-const downName = queuesOf(down!)[0]!.name
+const downName = queuesOf(receiversOf(down!))[0]!.name
 
 t.test('messages that were not taken for a day are dropped and reported, by the place of their webhook', async t => {
   const clock = createClock()
-  const subscriptions = subscriptionsOf([down!, foreign!])
+  const subscriptions = subscriptionsOf(receiversOf(down!, foreign!))
   const store = await openSqliteStore({ directory: testdir(t), clock, subscriptions })
   t.teardown(() => store.close())
   const day = 86_400_000
@@ -32,7 +31,7 @@ t.test('messages that were not taken for a day are dropped and reported, by the 
   clock.advance(1)
   await desk.queue.sweep()
   t.strictSame(desk.reports.sort(), [
-    'a webhook that this gateway does not have did not take its messages in time: 2 were dropped',
+    'a receiver that this gateway does not have did not take its messages in time: 2 were dropped',
     'webhook 1 did not take its messages in time: 2 were dropped',
   ])
   t.notOk(desk.reports.join().includes('/key'), 'the address may be a secret')
@@ -42,7 +41,7 @@ t.test('messages that were not taken for a day are dropped and reported, by the 
 t.test('an agent that leaves more messages than a webhook has room for pushes out none of another agent', async t => {
   const clock = createClock()
   const directory = testdir(t)
-  const store = await openSqliteStore({ directory, clock, subscriptions: subscriptionsOf([down!]) })
+  const store = await openSqliteStore({ directory, clock, subscriptions: subscriptionsOf(receiversOf(down!)) })
   t.teardown(() => store.close())
   const at = clock.now()
   const hold = (id: string, agentId: string) =>

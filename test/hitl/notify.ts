@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import type { Hook, WebhookMessage } from '../../src/hitl/messages/message.ts'
-import { createNotifier, type NotifierOptions, subscriptionsOf } from '../../src/hitl/notify.ts'
+import type { Hook, Post, WebhookMessage } from '../../src/hitl/messages/message.ts'
+import { createNotifier, type NotifierOptions } from '../../src/hitl/notify.ts'
+import { subscriptionsOf, webhookReceiver } from '../../src/hitl/receiver.ts'
 import { eventData } from '../../src/hitl/view.ts'
 import { type Delivery, type DeliveryTable, hooksFor } from '../../src/storage/deliveries.ts'
 import type { EventNote } from '../../src/storage/events.ts'
@@ -9,7 +10,7 @@ import { StoreError } from '../../src/storage/store.ts'
 import { createClock, type ManualClock } from '../fixtures/clock.ts'
 import { createTestLog, stored } from '../fixtures/events.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { hookOf } from '../fixtures/hooks.ts'
+import { hookOf, receiversOf } from '../fixtures/hooks.ts'
 
 const pending = {
   id: 'h1',
@@ -47,7 +48,8 @@ function createTable(hooks: readonly Hook[]) {
   }
   const write = (note: EventNote): void => {
     const event = `e${++count}`
-    for (const hook of hooksFor(note.type, subscriptionsOf(hooks))) rows.push({ id: ++count, event, hook, note })
+    for (const hook of hooksFor(note.type, subscriptionsOf(receiversOf(...hooks))))
+      rows.push({ id: ++count, event, hook, note })
   }
   return { table, rows, write }
 }
@@ -55,6 +57,9 @@ function createTable(hooks: readonly Hook[]) {
 type Shared = ReturnType<typeof createTable>
 
 interface Setup extends Partial<NotifierOptions> {
+  readonly hooks?: readonly Hook[]
+  readonly post?: Post
+  readonly publicUrl?: string
   readonly shared?: Shared
   readonly clock?: ManualClock
 }
@@ -70,13 +75,18 @@ async function start(options: Setup = {}) {
   const notifier = createNotifier({
     delays: [1, 1],
     ...options,
-    ...{ hooks, clock, events, report, owner, store: { deliveries: shared.table } },
+    receivers: hooks.map((hook, index) =>
+      webhookReceiver(hook, {
+        ...{ index, clock, publicUrl: options.publicUrl },
+        post: (message, signal) => {
+          posted.push(message)
+          return post(message, signal)
+        },
+      }),
+    ),
+    ...{ clock, events, report, owner, store: { deliveries: shared.table } },
     ...{ find: async () => undefined, ownerOf: () => undefined },
     describe: event => eventData(event, id => (id === 'agent-1' ? 'a<b' : undefined)),
-    post: (message, signal) => {
-      posted.push(message)
-      return post(message, signal)
-    },
   })
   await notifier.sweep()
   const publish: typeof events.publish = (type, hitlId, data) => {
@@ -236,7 +246,7 @@ t.test('an event that cannot be read is reported, and holds up no other', async 
   publish('pending', 'h2', {})
   await notifier.idle()
   t.strictSame(ids(), ['h2'])
-  t.match(reports, [['an event for a webhook could not be read', RangeError]])
+  t.match(reports, [['an event for a message could not be read', RangeError]])
 })
 
 t.test('a notifier that is closed ends its pauses, and leaves what it did not send to the next one', async t => {

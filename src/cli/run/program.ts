@@ -15,7 +15,7 @@ const caught = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGTERM', 'SIGHUP'] as const
 const sentByTerminals: readonly string[] = ['SIGINT', 'SIGQUIT', 'SIGWINCH']
 
 /** The program, for signals. */
-export interface Receiver {
+export interface SocketReceiver {
   kill(signal: NodeJS.Signals): unknown
   /** Whether it has a session of its own, to which no terminal sends signals. */
   readonly isDetached: boolean
@@ -24,7 +24,7 @@ export interface Receiver {
 /** Signals to this process, which are for the program. */
 export interface Signals {
   /** Passes them on, those too that came before. */
-  passTo(receiver: Receiver): void
+  passTo(receiver: SocketReceiver): void
 }
 
 /** From here on no signal ends this process: it has to tidy up behind the program. */

@@ -49,13 +49,13 @@ const formats: Readonly<Record<Hook['Format'], (subject: Subject) => object>> = 
 export const isChat = ({ Format }: Hook): boolean => Format !== 'generic' && Format !== 'pagerDuty'
 
 export function messageOf(hook: Hook, event: HitlEvent, options: MessageOptions): WebhookMessage {
-  const notice = noticeOf(event, linkTo(options, pageOf(event)))
+  const notice = noticeOf(event, linkOf(event, options))
   return post(hook, formats[hook.Format]({ event, notice, hook }), options)
 }
 
 /** One message about several requests, for a format that people read; the newest of them is `event`. */
 export function messageOfMore(hook: Hook, event: HitlEvent, count: number, options: MessageOptions): WebhookMessage {
-  const notice = noticeOfMore(count, linkTo(options, 'requests'))
+  const notice = noticeOfMore(count, listLink(options))
   return post(hook, formats[hook.Format]({ event, notice, hook }), options)
 }
 
@@ -84,12 +84,15 @@ function given(setting: string | undefined): string {
 const addressOf = ({ Url, Format }: Hook): string => (Format === 'ntfy' ? new URL('/', given(Url)).href : given(Url))
 const topicOf = ({ Url }: Hook): string => new URL(given(Url)).pathname.slice(1)
 
-const linkTo = ({ publicUrl }: MessageOptions, page: string): string | undefined =>
-  publicUrl && `${publicUrl}/console/#/${page}`
-
 /** The page of the console about an event. */
-const pageOf = ({ hitlId, data }: HitlEvent): string =>
-  hitlId === null ? `agents/${data['agentId']}` : `requests/${hitlId}`
+export function linkOf({ hitlId, data }: HitlEvent, { publicUrl }: Pick<MessageOptions, 'publicUrl'>) {
+  const page = hitlId === null ? `agents/${data['agentId']}` : `requests/${hitlId}`
+  return publicUrl && `${publicUrl}/console/#/${page}`
+}
+
+/** The list of what waits. */
+export const listLink = ({ publicUrl }: Pick<MessageOptions, 'publicUrl'>): string | undefined =>
+  publicUrl && `${publicUrl}/console/#/requests`
 
 const genericMessage = ({ id, type, at, hitlId, data }: HitlEvent, url: string | undefined) => ({
   ...{ id, type: `hitl.${type}`, at: new Date(at).toISOString(), hitlId, ...(url && { url }), data },

@@ -1,6 +1,9 @@
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
+import { mailReceiver } from '../hitl/mail.ts'
+import type { Post } from '../hitl/messages/message.ts'
 import { createNotifier, type Notifier, type NotifierOptions } from '../hitl/notify.ts'
+import { type Receiver, webhookReceiver } from '../hitl/receiver.ts'
 import { inTime } from '../runtime/clock.ts'
 import { webhookDeliveries } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -9,16 +12,16 @@ import { type Base, consoleUrlOf } from './base.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface WebhookParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'report'> {
-  readonly upstreams: Pick<Upstreams, 'ownRequests'>
+export interface ReceiverParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'report'> {
+  readonly upstreams: Pick<Upstreams, 'ownRequests' | 'ca'>
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: NotifierOptions['events']
   readonly describe: NotifierOptions['describe']
   readonly ownerOf: NotifierOptions['ownerOf']
 }
 
-export interface Webhooks extends Pick<Notifier, 'sweep'> {
-  /** Gives the webhooks a moment for the last events, and closes them. */
+export interface Receivers extends Pick<Notifier, 'sweep'> {
+  /** Gives the receivers a moment for the last events, and closes them. */
   finish(): Promise<void>
 }
 
@@ -27,22 +30,15 @@ const closeMs = 1_000
 const nothing = () => {}
 
 /** @throws StartupError when the destination of one is refused */
-export function openWebhooks(parts: WebhookParts): Webhooks {
-  const { config, clock, store, member, events, describe, ownerOf, report } = parts
-  const { ownRequests } = parts.upstreams
-  const hooks = config.HumanInTheLoop.Webhooks
-  checkHooks(hooks, ownRequests)
+export function openReceivers(parts: ReceiverParts): Receivers {
+  const { clock, store, member, events, describe, ownerOf, report } = parts
   const notifier = createNotifier({
-    ...{ hooks, store, events, clock, describe, ownerOf, report },
+    ...{ receivers: receiversOf(parts), store, events, clock, describe, ownerOf, report },
     find: id => store.hitl.brief(id, clock.now()),
-    ...{
-      owner: member.id,
-      post: countedPost(ownRequests.post, parts.telemetry.metrics),
-      publicUrl: consoleUrlOf(config),
-    },
+    owner: member.id,
   })
   // Messages that an earlier run or another gateway left are sent at once.
-  notifier.sweep().catch(error => report('messages for webhooks could not be read', error))
+  notifier.sweep().catch(error => report('messages that wait could not be read', error))
   return {
     sweep: () => notifier.sweep(),
     async finish() {
@@ -52,7 +48,18 @@ export function openWebhooks(parts: WebhookParts): Webhooks {
   }
 }
 
-function countedPost(post: NotifierOptions['post'], metrics: Metrics): NotifierOptions['post'] {
+function receiversOf({ config, clock, upstreams, telemetry }: ReceiverParts): readonly Receiver[] {
+  const { Webhooks, Email } = config.HumanInTheLoop
+  const { ownRequests, ca } = upstreams
+  checkHooks(Webhooks, ownRequests)
+  const options = { clock, publicUrl: consoleUrlOf(config) }
+  const post = countedPost(ownRequests.post, telemetry.metrics)
+  const receivers = Webhooks.map((hook, index) => webhookReceiver(hook, { index, post, ...options }))
+  if (Email.Host === undefined) return receivers
+  return [...receivers, mailReceiver({ settings: Email, connect: ownRequests.connect, ca, ...options })]
+}
+
+function countedPost(post: Post, metrics: Metrics): Post {
   return async (...message) => {
     try {
       const status = await post(...message)

@@ -1,10 +1,11 @@
-/** Which messages a webhook gets, and when: by rule, by owner, after a while, and not one by one in a burst. */
+/** Which messages a receiver gets, and when: by rule, by owner, after a while, and not one by one in a burst. */
 import t from 'tap'
-import { type Hook, messageOf, type WebhookMessage } from '../../src/hitl/messages/message.ts'
-import { queuesOf, type SenderParts, WebhookSender } from '../../src/hitl/webhook-sender.ts'
+import { MessageSender, type SenderParts } from '../../src/hitl/message-sender.ts'
+import type { Hook, WebhookMessage } from '../../src/hitl/messages/message.ts'
+import { queuesOf, webhookReceiver } from '../../src/hitl/receiver.ts'
 import type { EventNote } from '../../src/storage/events.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { hookOf } from '../fixtures/hooks.ts'
+import { hookOf, receiversOf } from '../fixtures/hooks.ts'
 
 type Found = Awaited<ReturnType<SenderParts['find']>>
 
@@ -13,9 +14,16 @@ function senderOf(hook: Hook, found: Map<string, Found> = new Map(), at = 0) {
   const clock = createClock()
   const rows: { readonly id: number; readonly event: string; readonly note: EventNote }[] = []
   const posted: WebhookMessage[] = []
-  const queue = queuesOf(hook)[at]!
-  const sender = new WebhookSender({
-    ...{ hook, queue, index: 0, clock, stop: new AbortController().signal, delays: [] },
+  const queue = queuesOf(receiversOf(hook))[at]!
+  const sender = new MessageSender({
+    receiver: webhookReceiver(hook, {
+      ...{ index: 0, clock },
+      post: async message => {
+        posted.push(message)
+        return 200
+      },
+    }),
+    ...{ queue, clock, stop: new AbortController().signal, delays: [] },
     store: {
       deliveries: {
         next: async (_: string, limit: number) => rows.slice(0, limit),
@@ -30,10 +38,6 @@ function senderOf(hook: Hook, found: Map<string, Found> = new Map(), at = 0) {
     find: async id => found.get(id),
     ownerOf: id => (id === 'agent-1' ? 'team-a' : undefined),
     describe: ({ data }) => data,
-    post: async message => {
-      posted.push(message)
-      return 200
-    },
     report: (what, error) => t.fail(`${what}: ${error}`),
   })
   sender.lease = { steady: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
@@ -86,7 +90,7 @@ t.test('a webhook with owners gets what their agents do alone', async t => {
 t.test('with AfterMinutes a request is sent once it has waited so long, and not when it was decided', async t => {
   const hook = hookOf({ Url, AfterMinutes: 10, Events: ['pending', 'denied'] })
   t.strictSame(
-    queuesOf(hook).map(({ types, afterMs }) => ({ types, afterMs })),
+    queuesOf(receiversOf(hook)).map(({ types, afterMs }) => ({ types, afterMs })),
     [
       { types: ['denied'], afterMs: 0 },
       { types: ['pending'], afterMs: 600_000 },
@@ -144,8 +148,7 @@ t.test('PagerDuty gets the ends of requests without being asked to', async t => 
   const hook = hookOf({ Url, Format: 'pagerDuty', Key: 'key' })
   t.ok(
     ['pending', 'released', 'approved', 'denied', 'withdrawn', 'expired'].every(type =>
-      queuesOf(hook)[0]!.types.includes(type),
+      queuesOf(receiversOf(hook))[0]!.types.includes(type),
     ),
   )
-  t.ok(messageOf(hook, { id: 'e', type: 'expired', at: 0, hitlId: 'h', data: {} }, { clock: createClock() }))
 })

@@ -1,56 +1,17 @@
-/** Sends the messages of one webhook that wait in the store, in their order, while this gateway has the lease of the hook. */
-import { hash } from 'node:crypto'
+/** Sends the messages of a queue that wait in the store, in their order, while this gateway has its lease. */
 import { setTimeout } from 'node:timers/promises'
 import type { Clock } from '../runtime/clock.ts'
-import type { Delivery, WebhookSubscription } from '../storage/deliveries.ts'
+import type { Delivery } from '../storage/deliveries.ts'
 import type { EventNote } from '../storage/events.ts'
 import type { HitlBrief, Store } from '../storage/store.ts'
 import type { HitlEvent } from './events.ts'
-import {
-  type Hook,
-  isChat,
-  type MessageOptions,
-  messageOf,
-  messageOfMore,
-  type Post,
-  type WebhookMessage,
-} from './messages/message.ts'
-import { incidentEvents } from './messages/pager-duty.ts'
-
-/** Messages of a hook that wait in an order of their own. */
-export interface MessageQueue {
-  /** In the store. */
-  readonly name: string
-  readonly types: WebhookSubscription['types']
-  /** How long a message waits; it is not sent when its request was decided until then. */
-  readonly afterMs: number
-}
+import type { MessageQueue, NotAccepted, Receiver } from './receiver.ts'
 
 const minute = 60_000
 
-/** Name of a hook in the store. The address often contains a key. */
-const hookName = ({ Url, Format }: Hook): string => hash('sha256', `${Format} ${Url}`).slice(0, 32)
-
-/** With `AfterMinutes` requests have a queue of their own: what ends a request is sent at once. */
-export function queuesOf(hook: Hook): readonly MessageQueue[] {
-  const name = hookName(hook)
-  const types = typesOf(hook)
-  if (hook.AfterMinutes === 0) return [{ name, types, afterMs: 0 }]
-  return [
-    { name, types: types.filter(type => type !== 'pending'), afterMs: 0 },
-    { name: `${name}-after`, types: ['pending'], afterMs: hook.AfterMinutes * minute },
-  ]
-}
-
-function typesOf({ Events, Format }: Hook): MessageQueue['types'] {
-  if (Format === 'pagerDuty') return [...new Set([...Events, ...incidentEvents])]
-  return Events.length === 0 ? ['pending'] : Events
-}
-
-export interface SenderParts extends MessageOptions {
+export interface SenderParts {
   readonly store: Pick<Store, 'deliveries'>
   readonly clock: Clock
-  readonly post: Post
   /** The data of an event for a hook. Throws for the event of another version. */
   readonly describe: (event: EventNote) => HitlEvent['data']
   /** A request as it is now. */
@@ -63,9 +24,8 @@ export interface SenderParts extends MessageOptions {
 }
 
 interface SenderOptions extends SenderParts {
-  readonly hook: Hook
+  readonly receiver: Receiver
   readonly queue: MessageQueue
-  readonly index: number
   readonly stop: AbortSignal
 }
 
@@ -83,7 +43,7 @@ const chatPerMinute = 20
 /** Requests in that message; more have another one. */
 const longestBatch = 200
 
-export class WebhookSender {
+export class MessageSender {
   readonly name: string
   /** Times at which the lease ends. The steady clock of a paused machine stands still. */
   lease: { readonly steady: number; readonly wall: number } | undefined
@@ -98,7 +58,7 @@ export class WebhookSender {
   constructor(options: SenderOptions) {
     this.#options = options
     this.name = options.queue.name
-    this.#burst = new Burst(options.clock, isChat(options.hook) ? chatPerMinute : Number.POSITIVE_INFINITY)
+    this.#burst = new Burst(options.clock, options.receiver.isChat ? chatPerMinute : Number.POSITIVE_INFINITY)
   }
 
   get #mayGoOn(): boolean {
@@ -147,7 +107,7 @@ export class WebhookSender {
 
   /** Sends one message for all requests among these, and the others one by one. */
   async #sendBatch(deliveries: readonly Delivery[]): Promise<boolean> {
-    const { hook, store } = this.#options
+    const { receiver, store, stop } = this.#options
     const [requests, others] = [deliveries.filter(isRequest), deliveries.filter(one => !isRequest(one))]
     const wanted: HitlEvent[] = []
     const due = requests.filter(request => !this.#isEarly(request))
@@ -157,12 +117,11 @@ export class WebhookSender {
     }
     const last = wanted.at(-1)
     if (last !== undefined) {
-      const message = () =>
-        wanted.length === 1
-          ? messageOf(hook, last, this.#options)
-          : messageOfMore(hook, last, wanted.length, this.#options)
-      const result = await this.#deliver(message)
-      this.#report(result, `${wanted.length} requests`)
+      const { length } = wanted
+      const result = await this.#deliver(() =>
+        length === 1 ? receiver.send(last, stop) : receiver.sendMore(last, length, stop),
+      )
+      this.#report(result, `${length} requests`)
       if (result.left) return false
     }
     for (const request of due) await store.deliveries.remove(request)
@@ -178,18 +137,18 @@ export class WebhookSender {
     if (this.#done === delivery.event) return false
     const event = this.#eventOf(delivery)
     if (event === undefined || !(await this.#isWanted(event))) return false
-    const { hook } = this.#options
-    const result = await this.#deliver(() => messageOf(hook, event, this.#options))
+    const { receiver, stop } = this.#options
+    const result = await this.#deliver(() => receiver.send(event, stop))
     if (!result.left) this.#done = delivery.event
     const { type, hitlId, data } = delivery.note
     this.#report(result, `${type} ${hitlId ?? data.agentId}`)
     return result.left
   }
 
-  /** Whether the hook is for this event. A request is looked up where its rule counts, or whether it still waits. */
+  /** Whether the receiver is for this event. A request is looked up where its rule counts, or whether it still waits. */
   async #isWanted({ hitlId, data }: HitlEvent): Promise<boolean> {
-    const { hook, queue, find, ownerOf } = this.#options
-    const { Rules, Owners } = hook
+    const { receiver, queue, find, ownerOf } = this.#options
+    const { Rules, Owners } = receiver
     if (Owners.length > 0 && !Owners.includes(ownerOf(String(data['agentId'])) ?? '')) return false
     if (hitlId === null || (Rules.length === 0 && queue.afterMs === 0)) return true
     const request = await find(hitlId)
@@ -199,8 +158,8 @@ export class WebhookSender {
 
   #report({ left, failure }: DeliveryResult, what: string): void {
     if (failure === undefined) return
-    const { index, report } = this.#options
-    report(`webhook ${index} ${left ? 'has not been told yet' : 'was not told'} of ${what}`, failure)
+    const { queue, report } = this.#options
+    report(`${queue.label} ${left ? 'has not been told yet' : 'was not told'} of ${what}`, failure)
   }
 
   #eventOf({ event: id, note }: Delivery): HitlEvent | undefined {
@@ -209,14 +168,14 @@ export class WebhookSender {
       return { id, type, at, hitlId, data: this.#options.describe(note) }
     } catch (error) {
       // Another version of the gateway may have written it.
-      this.#options.report('an event for a webhook could not be read', error)
+      this.#options.report('an event for a message could not be read', error)
       return undefined
     }
   }
 
-  /** Retries until the hook accepts the message, rejects it for good, or the tries are used up. */
-  async #deliver(message: () => WebhookMessage): Promise<DeliveryResult> {
-    const { stop, post, delays = backOff } = this.#options
+  /** Retries until the receiver accepts the message, rejects it for good, or the tries are used up. */
+  async #deliver(send: () => Promise<NotAccepted | undefined>): Promise<DeliveryResult> {
+    const { stop, delays = backOff } = this.#options
     this.#burst.count()
     let failure: unknown
     for (const delay of [0, ...delays]) {
@@ -224,10 +183,10 @@ export class WebhookSender {
       if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
       if (!this.#mayGoOn) return { left: true, failure }
       try {
-        const status = await post(message(), stop)
-        if (status >= 200 && status < 300) return { left: false }
-        failure = `answered ${status}`
-        if (!isPassing(status)) return { left: false, failure }
+        const refused = await send()
+        if (refused === undefined) return { left: false }
+        failure = refused.failure
+        if (!refused.isPassing) return { left: false, failure }
       } catch (error) {
         failure = error
       }
@@ -237,11 +196,6 @@ export class WebhookSender {
 }
 
 const isRequest = ({ note }: Delivery): boolean => note.type === 'pending'
-
-/** Whether the hook may accept the same message later. */
-function isPassing(status: number): boolean {
-  return status >= 500 || status === 408 || status === 429
-}
 
 /** Messages of the minute under way. */
 class Burst {
