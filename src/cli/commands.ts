@@ -39,6 +39,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'check policies, and warn of probable mistakes',
     load: () => import('./policy-check.ts'),
   },
+  'policy init': { summary: 'begin a policy from one of the cookbook', load: () => import('./policy-init.ts') },
   'policy propose': { summary: 'make a policy from what was seen', load: () => import('./policy-propose.ts') },
   'policy push': { summary: 'put a folder of policies into the store', load: () => import('./policy-push.ts') },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },

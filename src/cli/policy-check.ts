@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type PolicyInput, prepareSet } from '../policies/entry.ts'
-import { type PolicyFolder, readPolicyFiles } from '../policies/files.ts'
+import { type PolicyFolder, readPolicyPaths } from '../policies/files.ts'
 import { languageOf } from '../policies/language.ts'
 import { readFixedPolicies } from '../policies/open.ts'
 import { parsePolicyInTurns } from '../policy/language/parse.ts'
@@ -9,9 +9,9 @@ import { systemClock } from '../runtime/clock.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 
-export const help = `usage: agent-gateway policy check [FILE...] [--strict] [--json] [--config FILE]
+export const help = `usage: agent-gateway policy check [PATH...] [--strict] [--json] [--config FILE]
 
-Checks the policies in FILE, or else those of the configuration file and of Policy:Directory. Prints every
+Checks the policies in PATH, files or folders of them, or else those of the configuration file and of Policy:Directory. Prints every
 mistake, and a warning (W_...) for what is valid but probably a mistake. Warnings that a rule silences are printed with the
 reason. Exit code 0 when there is no mistake, else 1.
 
@@ -29,7 +29,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
   const configuration = readConfiguration(shell, values.config)
   const { inputs, lines } = await (positionals.length > 0
-    ? readPolicyFiles(positionals)
+    ? readPolicyPaths(positionals)
     : readConfigured(configuration))
   const prepared = await prepareSet(languageOf(configuration.config), inputs)
   const reports = await Promise.all(inputs.map(input => lintInput(input, configuration)))

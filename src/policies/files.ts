@@ -29,8 +29,23 @@ export async function readPolicyFolder(directory: string): Promise<PolicyFolder>
   return readPolicyFiles(names.map(name => join(directory, name)))
 }
 
+/**
+ * Reads policy files, and those of directories.
+ *
+ * @throws the error of the file system when a directory cannot be read
+ */
+export async function readPolicyPaths(paths: readonly string[]): Promise<PolicyFolder> {
+  const read = await Promise.all(
+    paths.map(async path => {
+      const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true
+      return isFolder ? readPolicyFolder(path) : readPolicyFiles([path])
+    }),
+  )
+  return { inputs: read.flatMap(({ inputs }) => inputs), lines: read.flatMap(({ lines }) => lines) }
+}
+
 /** Reads policy files, one policy each. */
-export async function readPolicyFiles(paths: readonly string[]): Promise<PolicyFolder> {
+async function readPolicyFiles(paths: readonly string[]): Promise<PolicyFolder> {
   const inputs: PolicyInput[] = []
   const lines: string[] = []
   for (const path of paths) {

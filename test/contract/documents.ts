@@ -12,6 +12,7 @@ import { compilePolicySync } from '../../src/policy/evaluation/compile.ts'
 import type { Policy } from '../../src/policy/language/model.ts'
 import { parsePolicy } from '../../src/policy/language/parse.ts'
 import { lintPolicy } from '../../src/policy/lint/lint.ts'
+import { cookbookPage, cookbookText } from '../fixtures/cookbook.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
@@ -121,6 +122,10 @@ t.test('every example of a policy is valid, and nothing in it looks like a mista
     if ('policy' in parsed) t.strictSame(lintPolicy(parsed.policy).warnings, [], parsed.policy.name)
   }
   t.ok(found.length >= 5)
+})
+
+t.test('docs/cookbook.md shows every policy of the cookbook', async t => {
+  t.equal(readFileSync(cookbookPage, 'utf8'), cookbookText(), 'Rewrite it with: node test/fixtures/cookbook.ts')
 })
 
 t.test('every example of a policy test passes', async t => {
