@@ -15,8 +15,11 @@ export interface ProgramPlace {
   readonly secrets?: readonly string[]
 }
 
-/** What programs reach without a proxy: themselves. */
-const direct = 'localhost,127.0.0.1,::1,[::1]'
+/**
+ * What programs reach without a proxy: themselves. No address stands in brackets: httpx, and so the Python SDKs of OpenAI and
+ * Anthropic, fails on one at its first call to anywhere.
+ */
+const direct = 'localhost,127.0.0.1,::1'
 
 /** Variables that name a bundle, each for one tool or library. */
 const bundleNames = [

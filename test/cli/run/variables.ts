@@ -17,7 +17,7 @@ t.test('the program gets the relay and the authority in variables of every spell
 t.test('what was reached without a proxy is not any more', async t => {
   const given = { NO_PROXY: '*', no_proxy: 'example.com', HTTPS_PROXY: 'http://other:1', https_proxy: 'http://other:1' }
   const env = programEnvironment(given, place)
-  t.equal(env['NO_PROXY'], 'localhost,127.0.0.1,::1,[::1]')
+  t.equal(env['NO_PROXY'], 'localhost,127.0.0.1,::1')
   t.equal(env['no_proxy'], env['NO_PROXY'])
   t.equal(env['https_proxy'], env['HTTPS_PROXY'])
 })
