@@ -92,7 +92,7 @@ async function check(name: string, command: readonly string[]): Promise<void> {
 function testFiles(): readonly string[] {
   const exclude = [
     'test/fixtures/**',
-    'test/clients/{node_modules,fixtures}/**',
+    'test/clients/{node_modules,fixtures,run}/**',
     'test/storage/contract.ts',
     'test/storage/contract/**',
     'test/storage/long-life/{server,statements}.ts',

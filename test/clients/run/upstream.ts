@@ -1,0 +1,75 @@
+/** The server that all clients call: for each mode, in the form that a client expects. */
+import { createReadStream, statSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Test } from 'tap'
+import { type Origin, type Seen, startSecureOrigin } from '../../fixtures/origin.ts'
+import { greeting, type Mode, modes, parts } from './modes.ts'
+
+/** A request, after its path was read. */
+export interface Asked {
+  readonly mode: Mode
+  readonly client: string
+  /** What the path has behind mode and client; empty, or with its slash. */
+  readonly rest: string
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly seen: Seen
+  /** Path of the large file. */
+  readonly file: string
+  /** Resolves when the last part of a streamed answer may come. */
+  readonly released: Promise<void>
+  /** URL of the mode and the client. */
+  readonly url: string
+}
+
+/** Answers what it knows, and returns true then. */
+export type Server = (asked: Asked) => boolean
+
+export interface Upstream {
+  readonly origin: Origin
+  url(mode: Mode, client: string): string
+  /** Lets the last part of streamed answers to a client come. */
+  release(mode: Mode, client: string): void
+  /** Requests that a client made in a mode. */
+  seen(mode: Mode, client: string): readonly Seen[]
+}
+
+const path = new RegExp(`^(?:/v2)?/(${Object.keys(modes).join('|')})/([\\w-]+)([/?].*)?$`)
+
+/** @param servers those of protocols; what none of them knows is answered as plain HTTP */
+export async function startUpstream(t: Test, file: string, servers: readonly Server[]): Promise<Upstream> {
+  const gates = new Map<string, PromiseWithResolvers<void>>()
+  const gate = (key: string): PromiseWithResolvers<void> => {
+    const found = gates.get(key) ?? Promise.withResolvers<void>()
+    gates.set(key, found)
+    return found
+  }
+  const origin = await startSecureOrigin(t, (req, res, seen) => {
+    const [, mode, client = '', rest = ''] = path.exec(req.url ?? '') ?? []
+    const key = `${mode}/${client}`
+    const asked = { mode: mode as Mode, client, rest, req, res, seen, file, released: gate(key).promise }
+    const withUrl = { ...asked, url: `${origin.url}/${key}` }
+    if (!servers.some(answers => answers(withUrl))) answerPlain(withUrl)
+  })
+  return {
+    origin,
+    url: (mode, client) => `${origin.url}/${mode}/${client}`,
+    release: (mode, client) => gate(`${mode}/${client}`).resolve(),
+    seen: (mode, client) => origin.seen.filter(({ target }) => target.includes(`/${mode}/${client}`)),
+  }
+}
+
+function answerPlain({ mode, req, res, seen, file, released }: Asked): void {
+  if (mode === undefined) res.writeHead(404).end()
+  else if (mode === 'stream' || mode === 'revoked') {
+    res.writeHead(200, { 'Content-Type': 'text/plain' }).write(`${parts.first}\n`)
+    void released.then(() => res.end(`${parts.last}\n`))
+  } else if (mode === 'down') sendFile(res, file)
+  else if (mode === 'up') req.on('end', () => res.end(`${seen.bodyBytes} ${seen.sha256}\n`))
+  else res.end(`${greeting}\n`)
+}
+
+export function sendFile(res: ServerResponse, file: string): void {
+  res.writeHead(200, { 'Content-Length': statSync(file).size, 'Content-Type': 'application/octet-stream' })
+  createReadStream(file).pipe(res)
+}
