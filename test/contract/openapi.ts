@@ -99,6 +99,12 @@ const senders: Readonly<Record<string, readonly string[]>> = {
   'it is about the files of the console, byte for byte': ['console/files'],
   'it is about what a browser does with pages of an upstream': ['console/one-origin'],
   'it is about clients that follow redirects': ['management/hitl-inert'],
+  'it calls upstreams through the forward proxy, or is told by an approval what they answer': [
+    'clients/run/driver',
+    'clients/run/scripts/fetch',
+    'clients/run/scripts/http',
+    'clients/run/scripts/undici',
+  ],
 }
 
 t.test('every other test has the answers of the management API compared with the document', async t => {
