@@ -25,11 +25,16 @@ const jobs = process.env['GATEWAY_TEST_FLEET'] === undefined ? 4 : 2
 const timed = /fixtures\/fleet\/fault\.ts/
 
 /**
- * Not measured, which takes a fifth more of the processor: tests that repeat one thing thousands of times, and those that
- * look at the whole from outside. They run through little that others do not.
+ * Not measured, which takes half as much of the processor again: tests that repeat one thing thousands of times, those that
+ * look at the whole from outside, and long ones. They run through little that others do not: without them a half of a
+ * per cent less of the branches is covered.
  */
-const unmeasured =
-  /^test\/(bench|clients|console|contract|regress|security)\/|\/properties-|^test\/hitl\/model\.ts$|killed\.ts$/
+const unmeasured = [
+  /^test\/(bench|clients|console|contract|lifecycle|listeners|regress|security|threads)\//,
+  /\/properties-|\/long-|-memory\.ts$|killed\.ts$/,
+  /^test\/(agents\/secret|hitl\/model|limits\/fleet|llm\/usage-reader|proxy\/own-shortage|upstream\/http1-tls)\.ts$/,
+]
+const isMeasured = (file: string): boolean => !unmeasured.some(kind => kind.test(file))
 /** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
 const alsoInFleet = [
   'test/management/policy-hits.ts',
@@ -134,7 +139,7 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
   const open = new Map<string, string[]>()
   for (const file of files) {
     const isAlone = longest.includes(file) || looksAtProcess.test(readFileSync(join(root, file), 'utf8'))
-    const kind = `${dirname(file)} ${unmeasured.test(file)}`
+    const kind = `${dirname(file)} ${isMeasured(file)}`
     let group = isAlone ? undefined : open.get(kind)
     if (group === undefined || group.length === mostFiles) {
       group = []
@@ -153,7 +158,7 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
   const work = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
       const [first = ''] = group
-      const folder = measured && !unmeasured.test(first) ? join(measures, first.replaceAll('/', '-')) : undefined
+      const folder = measured && isMeasured(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
       const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage }, node })
       for (const result of results) tellResult(result)
