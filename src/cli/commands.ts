@@ -47,6 +47,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'decide the requests of a log again with another policy',
     load: () => import('./policy-replay.ts'),
   },
+  'hitl test-message': {
+    summary: 'send a test message to reviewers, as the settings say',
+    load: () => import('./hitl-test-message.ts'),
+  },
   'audit verify': { summary: 'check the audit trail', load: async () => (await import('./audit.ts')).verifying },
   'audit export': {
     summary: 'print the audit trail as lines of JSON',

@@ -33,7 +33,7 @@ const nothing = () => {}
 export function openReceivers(parts: ReceiverParts): Receivers {
   const { clock, store, member, events, describe, ownerOf, report } = parts
   const notifier = createNotifier({
-    ...{ receivers: receiversOf(parts), store, events, clock, describe, ownerOf, report },
+    ...{ receivers: openAll(parts), store, events, clock, describe, ownerOf, report },
     find: id => store.hitl.brief(id, clock.now()),
     owner: member.id,
   })
@@ -48,12 +48,20 @@ export function openReceivers(parts: ReceiverParts): Receivers {
   }
 }
 
-function receiversOf({ config, clock, upstreams, telemetry }: ReceiverParts): readonly Receiver[] {
+function openAll({ upstreams, telemetry, ...parts }: ReceiverParts): readonly Receiver[] {
+  checkHooks(parts.config.HumanInTheLoop.Webhooks, upstreams.ownRequests)
+  return receiversOf({ ...parts, upstreams, post: countedPost(upstreams.ownRequests.post, telemetry.metrics) })
+}
+
+interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams'> {
+  readonly post: Post
+}
+
+/** The webhooks in their order, and e-mail if it is set. */
+export function receiversOf({ config, clock, upstreams, post }: ReceiverList): readonly Receiver[] {
   const { Webhooks, Email } = config.HumanInTheLoop
   const { ownRequests, ca } = upstreams
-  checkHooks(Webhooks, ownRequests)
   const options = { clock, publicUrl: consoleUrlOf(config) }
-  const post = countedPost(ownRequests.post, telemetry.metrics)
   const receivers = Webhooks.map((hook, index) => webhookReceiver(hook, { index, post, ...options }))
   if (Email.Host === undefined) return receivers
   return [...receivers, mailReceiver({ settings: Email, connect: ownRequests.connect, ca, ...options })]

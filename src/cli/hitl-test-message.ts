@@ -1,0 +1,79 @@
+import { receiversOf } from '../gateway/receivers.ts'
+import { openUpstreams } from '../gateway/upstreams.ts'
+import type { HitlEvent } from '../hitl/events.ts'
+import type { Receiver } from '../hitl/receiver.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
+
+export const help = `usage: agent-gateway hitl test-message [--json] [--config FILE]
+
+Sends one message about a request that does not exist to each webhook, and by e-mail, as the settings of HumanInTheLoop say.
+Prints who accepted it. Exit code 0 when all did, else 1. The gateway need not run.
+
+${jsonHelp}: receivers with name, ok, failure
+${configHelp}
+
+Examples:
+  agent-gateway hitl test-message --config /etc/agent-gateway/gateway.yaml`
+
+const options = { ...configOption, ...jsonOption } as const
+
+interface TestedReceiver {
+  readonly name: string
+  readonly ok: boolean
+  readonly failure: string | null
+}
+
+export async function run(shell: Shell): Promise<number> {
+  const { values } = readArgs(shell, options)
+  const { config, baseDirectory } = readConfiguration(shell, values.config)
+  const upstreams = await openUpstreams(config, baseDirectory, {
+    ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
+  })
+  try {
+    const receivers = receiversOf({ config, clock: systemClock, upstreams, post: upstreams.ownRequests.post })
+    const tested = await Promise.all(receivers.map(test))
+    if (values.json === true) printJson(shell, { receivers: tested })
+    else print(shell, tested)
+    return tested.length > 0 && tested.every(({ ok }) => ok) ? 0 : 1
+  } finally {
+    upstreams.connections.close()
+  }
+}
+
+function print(shell: Shell, tested: readonly TestedReceiver[]): void {
+  if (tested.length === 0) shell.complain('No receiver is set. Add HumanInTheLoop:Webhooks or HumanInTheLoop:Email.')
+  for (const { name, ok, failure } of tested) {
+    if (ok) shell.print(`${name}: accepted`)
+    else shell.complain(`${name}: not accepted: ${failure}`)
+  }
+}
+
+async function test(receiver: Receiver): Promise<TestedReceiver> {
+  // Every receiver has a queue.
+  const name = receiver.queues[0]?.label ?? ''
+  try {
+    const refused = await receiver.send(sample(), new AbortController().signal)
+    return { name, ok: refused === undefined, failure: refused === undefined ? null : textOf(refused.failure) }
+  } catch (error) {
+    return { name, ok: false, failure: textOf(error) }
+  }
+}
+
+const textOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))
+
+/** A request that nobody has sent: its id is in no list. */
+function sample(): HitlEvent {
+  const now = systemClock.now()
+  return {
+    ...{ id: 'test', type: 'pending', at: now, hitlId: 'test' },
+    data: {
+      ...{ id: 'test', method: 'POST', url: 'https://example.org/test-message', digest: null },
+      ...{ title: 'A test message: nothing waits', operation: null, reason: 'agent-gateway hitl test-message' },
+      ...{ agentId: 'test', agentName: 'test', ownerId: 'test', rule: null, policyName: null, ruleReason: null },
+      expiresAt: new Date(now + 60_000).toISOString(),
+    },
+  }
+}

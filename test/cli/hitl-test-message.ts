@@ -1,0 +1,42 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startOrigin } from '../fixtures/origin.ts'
+import { runToEnd } from '../fixtures/process.ts'
+import { startMailServer } from '../fixtures/smtp.ts'
+import { testdir } from '../fixtures/testdir.ts'
+
+t.test('each webhook and e-mail gets a test message, and the command says who accepted it', async t => {
+  const [mail, hook] = [await startMailServer(t), await startOrigin(t)]
+  const cwd = testdir(t)
+  const Email = { Host: '127.0.0.1', Port: mail.port, From: 'gateway@example.com', To: ['rita@example.com'] }
+  const Webhooks = [
+    { Url: `${hook.url}/a-key`, Format: 'teams' },
+    { Url: 'http://127.0.0.1:1/', Format: 'slack' },
+  ]
+  // YAML has JSON in it.
+  writeFileSync(
+    join(cwd, 'gateway.yaml'),
+    JSON.stringify({ HumanInTheLoop: { Webhooks, Email }, Egress: { DenyPrivateNetworks: false } }),
+  )
+  const [{ code, out, err }, json] = [
+    await runToEnd(t, ['hitl', 'test-message'], { cwd }),
+    await runToEnd(t, ['hitl', 'test-message', '--json'], { cwd }),
+  ]
+  t.strictSame([code, out], [1, 'webhook 0: accepted\ne-mail: accepted\n'])
+  t.match(err, /^webhook 1: not accepted: 127\.0\.0\.1: .*refused/)
+  t.notMatch(out + err, 'a-key')
+  t.match(JSON.parse(json.out).receivers, [
+    { name: 'webhook 0', ok: true },
+    { ok: false },
+    { name: 'e-mail', ok: true },
+  ])
+  t.match(mail.messages[0], 'A test message: nothing waits')
+  t.match(hook.seen[0]?.body.toString(), 'A test message: nothing waits')
+})
+
+t.test('without a receiver the command says what to set', async t => {
+  const { code, err } = await runToEnd(t, ['hitl', 'test-message'], { cwd: testdir(t) })
+  t.equal(code, 1)
+  t.match(err, 'No receiver is set. Add HumanInTheLoop:Webhooks')
+})
