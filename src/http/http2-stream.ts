@@ -95,7 +95,22 @@ class StreamRelay {
     this.#stream.additionalHeaders({ ...http2Fields(fields), ':status': status })
   }
 
+  /**
+   * Clients of gRPC take a status in the head for the end only if the stream ends there, so such a head waits for what
+   * follows.
+   */
   #answer(answer: IncomingMessage): void {
+    if (answer.headers['grpc-status'] === undefined) this.#pass(answer)
+    else {
+      answer.once('readable', () => {
+        const isEmpty = answer.complete && answer.readableLength === 0 && answer.rawTrailers.length === 0
+        if (!isEmpty) this.#pass(answer)
+        else if (!this.#respond(answer, true)) answer.resume()
+      })
+    }
+  }
+
+  #pass(answer: IncomingMessage): void {
     const stream = this.#stream
     if (!this.#respond(answer, false)) {
       answer.resume()

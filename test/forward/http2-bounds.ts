@@ -4,6 +4,7 @@ import { openSecure, startForward } from '../fixtures/forward.ts'
 import { http2Setup, openHttp2 } from '../fixtures/forward-http2.ts'
 import { frameBytes, frames } from '../fixtures/frames-http2.ts'
 import { eventually } from '../fixtures/gateway.ts'
+import { startSecureOrigin } from '../fixtures/origin.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 
 const origin = await startHttp2(t)
@@ -30,8 +31,8 @@ const endHeaders = 4
 const endStream = 1
 
 /** A connection on which a test writes frames itself. */
-async function openFrames(t: Test) {
-  const client = await openSecure(t, gateway, { to, authorization, tls: { ALPNProtocols: ['h2'] } })
+async function openFrames(t: Test, place = to) {
+  const client = await openSecure(t, gateway, { to: place, authorization, tls: { ALPNProtocols: ['h2'] } })
   const send = (type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): void =>
     client.write(frameBytes(type, flags, stream, payload))
   client.write(preface)
@@ -47,13 +48,36 @@ const section = (fields: readonly (readonly [string, string])[]): Buffer =>
       ...[name, value].flatMap(text => [Buffer.of(text.length), Buffer.from(text)]),
     ]),
   )
-const head = section([
-  [':method', 'GET'],
-  [':scheme', 'https'],
-  [':authority', to],
-  [':path', '/'],
-])
+const headOf = (authority: string, method: string): Buffer =>
+  section([
+    [':method', method],
+    [':scheme', 'https'],
+    [':authority', authority],
+    [':path', '/'],
+  ])
+const head = headOf(to, 'GET')
 const alone = Buffer.of(0, 0, 0, 8)
+
+t.test('T20 a request that is reset, with any code, does not look whole to the upstream', async t => {
+  const http1 = await startSecureOrigin(t, () => {})
+  const head = headOf(`idp.test:${http1.port}`, 'POST')
+  const client = await openFrames(t, `idp.test:${http1.port}`)
+  for (const [at, code] of [0, 2, 8].entries()) {
+    const stream = 2 * at + 1
+    client.send(frames.headers, endHeaders, stream, head)
+    client.send(frames.data, 0, stream, Buffer.from('part'))
+    const seen = await eventually(
+      () => http1.seen[at],
+      one => one?.bodyBytes === 4,
+    )
+    client.send(frames.reset, 0, stream, Buffer.of(0, 0, 0, code))
+    await eventually(
+      () => http1.sockets.size,
+      size => size === 0,
+    )
+    t.match(seen, { done: false, aborted: true }, `code ${code}`)
+  }
+})
 
 t.test('T76 a client that cancels every request at once is disconnected, and the limit is logged', async t => {
   const client = await openFrames(t)
