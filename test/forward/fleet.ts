@@ -1,13 +1,13 @@
-/** Two gateways on one database: tunnels that one has opened end before a revocation by the other is answered. Threats T15, T70. */
+/** Two gateways on one database: tunnels that one has opened end before a revocation by the other is answered. Threats T02, T15, T70. */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { openSecure, openTunnel, startForward } from '../fixtures/forward.ts'
+import { connectBytes, openSecure, openTunnel, startForward } from '../fixtures/forward.ts'
 import { answerOf, http2Setup, openHttp2 } from '../fixtures/forward-http2.ts'
-import { merge, onDatabase } from '../fixtures/gateway.ts'
+import { eventually, merge, onDatabase } from '../fixtures/gateway.ts'
 import { secureCaFile, startSecureOrigin } from '../fixtures/origin.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 import { createSchema } from '../fixtures/postgres.ts'
@@ -77,3 +77,17 @@ for (const what of ['agent', 'key'] as const) {
     },
   )
 }
+
+t.test('T02 the other gateway is refused as a destination, in tunnels and in absolute form', async t => {
+  const authorization = `Bearer ${(await a.agent()).token}`
+  for (const port of [b.port, b.forwardPort]) {
+    const place = `127.0.0.1:${port}`
+    const denied = (text: string) => /HTTP\/1\.1 403 .*"code":"egress_denied"/s.test(text)
+    const request = `GET /health HTTP/1.1\r\nHost: ${place}\r\nConnection: close\r\n\r\n`
+    // It is known about a second after it has joined.
+    await eventually(() => a.exchange(t, connectBytes({ to: place, authorization }) + request), denied)
+    const absolute = request.replace('/health', `http://${place}/health`)
+    const credential = `Proxy-Authorization: ${authorization}\r\nHost:`
+    t.ok(denied(await a.exchange(t, absolute.replace('Host:', credential))))
+  }
+})

@@ -114,3 +114,22 @@ t.test('each request is decided by the policy of its moment', async t => {
   await client.until(/HTTP\/1\.1 403 .*"code":"policy_denied"/s)
   t.equal(origin.seen.length, 1)
 })
+
+t.test('T70 the ticket of a TLS session that another agent began gives none of its rights', async t => {
+  const gateway = await startForward(t, secureSetup)
+  await gateway.policy({ name: 'none', default: 'Deny' })
+  const [bot, other] = [await gateway.agent(), await gateway.agent({ policyName: 'none' })]
+  const sessions: Buffer[] = []
+  const first = await openSecure(t, gateway, { to, authorization: `Bearer ${bot.token}` })
+  first.secure.on('session', given => sessions.push(given))
+  first.write(get)
+  await first.until(/hello from upstream/)
+  const session = sessions.at(-1)
+  const tls = session === undefined ? {} : { session }
+  const second = await openSecure(t, gateway, { to, authorization: `Bearer ${other.token}`, tls })
+  t.ok(second.secure.isSessionReused())
+  second.write(get)
+  await second.until(/HTTP\/1\.1 403 .*"code":"policy_denied"/s)
+  t.match((await gateway.exchanges(2)).at(-1), { agentId: other.id, decision: 'Deny' })
+  t.equal(origin.seen.length, 1)
+})
