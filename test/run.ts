@@ -182,8 +182,9 @@ function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void
 function tellSlowest(): void {
   const seconds = (ms: number): string => `${(ms / 1_000).toFixed(0)} s`
   const cpu = ran.reduce((sum, { cpuMs }) => sum + cpuMs, cpuOfShared)
+  const shared = `${seconds(cpuOfShared)} of it shared`
   console.log(
-    `${ran.length} files, ${seconds(performance.now())}, ${seconds(cpu)} of CPU. The ten with the most CPU time:`,
+    `${ran.length} files, ${seconds(performance.now())}, ${seconds(cpu)} of CPU, ${shared}. Those with the most:`,
   )
   const slowest = ran.toSorted((a, b) => b.cpuMs - a.cpuMs).slice(0, 10)
   for (const { file, seconds } of slowest) console.log(`        ${file} ${seconds}`)
@@ -236,6 +237,7 @@ const files = process.argv.slice(2)
 writeConsoleTypes()
 if (files.length > 0) {
   await runTests(files, false)
+  tellSlowest()
 } else {
   for (const folder of [measures, report]) rmSync(folder, { recursive: true, force: true })
   mkdirSync(measures, { recursive: true })

@@ -1,4 +1,4 @@
-/** Budgets against a store in memory: what calls reserve, and what is left of it. */
+/** T77, budgets against a store in memory: what calls reserve, and what is left of it. */
 import fc from 'fast-check'
 import t from 'tap'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'

@@ -1,3 +1,4 @@
+/** T77: the model of a call is read as servers read it, from members of the top level. */
 import fc from 'fast-check'
 import t from 'tap'
 import { topMembers } from '../../src/llm/top-members.ts'

@@ -1,3 +1,4 @@
+/** T78: the usage in answers, whatever is beside it. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Usage } from '../../src/llm/usage.ts'
