@@ -12,7 +12,7 @@ import { SpendSlots, type SpendState } from './spend-slots.ts'
 
 /** A gateway leases ahead what its calls reserve in this time, milliseconds. */
 const supplyMs = 5_000
-/** Least time between two reports on what was spent, milliseconds. */
+/** Time between two reports on what was spent, milliseconds. */
 const reportMs = 1_000
 /** Time after which it is asked again whether a limit was raised, milliseconds. */
 const dryMs = 1_000
@@ -204,7 +204,9 @@ export class SpendBook {
     const slots = this.#slots
     const slot = slots.table.find(key)
     if (slot < 0 || slots.isClosing) return true
-    return now - slots.get(slot, 'askedAt') >= reportMs && (slots.isIdle(slot, now) || !slots.isStored(slot))
+    // All keys at the turn of the same second: one statement tells them all.
+    const isTurn = Math.floor(now / reportMs) > Math.floor(slots.get(slot, 'askedAt') / reportMs)
+    return isTurn && (slots.isIdle(slot, now) || !slots.isStored(slot))
   }
 
   /** From now on all keys are idle: the gateway stops. */

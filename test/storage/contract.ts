@@ -37,7 +37,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   verdicts(t, engine)
   grants(t, engine)
   tools(t, engine)
-  spend(t, engine)
+  spend(t, engine, other)
   codes(t, engine)
   deliveries(t, engine)
   sweeps(t, engine, other)

@@ -80,6 +80,7 @@ function costOf(billed: BilledCall, { status, meter, isWhole }: AnswerEnd, parts
 
 function endOf({ unit }: BudgetRule, { tokens, money = 0, isEstimated }: FinalCost, isCall: boolean): SpendEnd {
   if (unit === 'Calls') return { cost: isCall ? 1 : 0, isEstimated: false, isCall }
-  const cost = unit === 'Tokens' ? tokens : Math.ceil(money * scaleOf(unit) - 1e-6)
+  // Half of an odd number of tokens may be the estimate.
+  const cost = Math.ceil(unit === 'Tokens' ? tokens : money * scaleOf(unit) - 1e-6)
   return { cost, isEstimated, isCall }
 }

@@ -96,15 +96,19 @@ export class Member {
   }
 
   async leave(client: Client): Promise<void> {
-    await client.query('delete from members where id = $1', [this.#self.id])
+    await client.query(`${deletion} where id = $1 ${forfeiting}`, [this.#self.id])
   }
 }
 
 const columnsOf = ({ digests, addresses }: GatewayReport) => [JSON.stringify(digests), addresses]
 
+/** What a gateway that is gone has leased of budgets counts as spent. */
+const deletion = 'with gone as (delete from members'
+const forfeiting = 'returning id) select forfeit_spend(array[id::text]) from gone'
+
 /** Whether it was there, and had taken no turn since it was seen. */
 async function remove(client: Client, { id, beat }: Pick<PeerRow, 'id' | 'beat'>): Promise<boolean> {
-  const { rowCount } = await client.query('delete from members where id = $1 and beat = $2', [id, beat])
+  const { rowCount } = await client.query(`${deletion} where id = $1 and beat = $2 ${forfeiting}`, [id, beat])
   return rowCount === 1
 }
 

@@ -28,6 +28,7 @@ import { prepareDatabase } from './migrate.ts'
 import { leaseTokens } from './rates.ts'
 import { type PostgresSettings, timeoutOf } from './settings.ts'
 import { assertSpace } from './space.ts'
+import { createSpendLeases } from './spend.ts'
 import { StartDeadline } from './start-deadline.ts'
 import type { CommitParts, Committed, TransactionAttempt } from './transaction.ts'
 import { undoOf } from './undo.ts'
@@ -137,7 +138,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   const lease = (call: LeaseCall) => leaseTokens(connections, call)
   const board = createBoard(connections, self.id, callMs)
   const untilOpen = () => deadline.for(() => feeds.open())
-  return { ...store, fence, board, fleet: () => feeds.fleet, publish, lease, untilOpen }
+  const spend = { ...store.spend, ...createSpendLeases(connections, self.id) }
+  return { ...store, spend, fence, board, fleet: () => feeds.fleet, publish, lease, untilOpen }
 }
 
 interface PostgresCallParts extends CommitParts {

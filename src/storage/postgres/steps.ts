@@ -8,6 +8,7 @@ import { createMigrations, migrate } from '../migrations.ts'
 import type { Db } from '../schema.ts'
 import { createByteCounts, createCommitWrite, createTables } from './commit-write.ts'
 import { createLeaseTokens, createRates } from './rates.ts'
+import { createSpendFunctions } from './spend.ts'
 
 /** A step that only adds: older gateways run on beside it. With `needs` it takes away what those before that version use. */
 export interface MigrationStep extends Migration {
@@ -25,7 +26,9 @@ export const stepsOf = (schema: string): Steps => ({
   own: {
     '0001-functions': {
       async up(db) {
-        const functions = [createCommitWrite(schema), ...createByteCounts(schema), createLeaseTokens(schema)]
+        const functions = [createCommitWrite, createByteCounts, createLeaseTokens, createSpendFunctions].flatMap(of =>
+          of(schema),
+        )
         for (const statement of [...createTables, createRates, ...functions]) await sql.raw(statement).execute(db)
       },
     },

@@ -1,4 +1,8 @@
-import { grantOf, keyOf, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
+/**
+ * Budgets on an engine that has one writer. PostgreSQL has functions for leases and for those that are forfeited
+ * (`postgres/spend.ts`).
+ */
+import { grantOf, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
 import type { Unit } from '../unit.ts'
@@ -7,20 +11,17 @@ const none = { spent: 0, estimated: 0, calls: 0 } as const
 
 export const spend: Operations<'spend'> = {
   async lease(unit, asks, gateways) {
-    await unit.alone(...asks.map(({ key }) => lockOf(key)))
     const answers: SpendAnswer[] = []
     for (const ask of asks) answers.push(await leaseOne(unit, ask, gateways))
     return answers
   },
 
-  async forfeit(unit, gateways) {
+  async forfeit({ db }, gateways) {
     if (gateways.length === 0) return 0
-    const all = unit.db.selectFrom('spend_leases').select(['budget', 'from', 'until', 'holder', 'gateway'])
+    const all = db.selectFrom('spend_leases').selectAll().where('leased', '>', 0)
     const leases = await (gateways === 'all' ? all : all.where('gateway', 'in', gateways)).execute()
-    await unit.alone(...leases.map(lease => lockOf(keyOf(lease))))
-    let lost = 0
-    for (const lease of leases) if (await forfeitOne(unit.db, lease)) lost += 1
-    return lost
+    for (const lease of leases) await forfeitOne(db, lease)
+    return leases.length
   },
 
   async prune({ db }, before) {
@@ -28,8 +29,6 @@ export const spend: Operations<'spend'> = {
     await db.deleteFrom('spend').where('until', '<', before).execute()
   },
 }
-
-const lockOf = (key: string): string => `spend ${key}`
 
 async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number): Promise<SpendAnswer> {
   const row = rowOf(ask.key)
@@ -43,13 +42,18 @@ async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number):
   }
   const state = { spent: grown.spent, others, raised: total.raised }
   const leased = grantOf(ask, state, gateways)
-  const { spent, estimated, calls } = ask
   await db
     .insertInto('spend')
     .values({ ...row, ...grown, raised: 0 })
     .onConflict(of => of.columns(['budget', 'from', 'holder']).doUpdateSet(grown))
     .execute()
-  const lease = { leased, spent, estimated, calls }
+  // What was forfeited meanwhile was told for it.
+  const lease = {
+    leased,
+    spent: Math.max(reported.spent, ask.spent),
+    estimated: Math.max(reported.estimated, ask.estimated),
+    calls: Math.max(reported.calls, ask.calls),
+  }
   await db
     .insertInto('spend_leases')
     .values({ ...row, gateway, ...lease })
@@ -83,26 +87,21 @@ async function leasesOf(db: Db, { budget, from, holder }: SpendRow, gateway: str
   return { ...(own ?? none), leased }
 }
 
-/** Whether anything was leased. */
-async function forfeitOne(
-  db: Db,
-  { budget, from, holder, gateway }: SpendRow & Pick<SpendLeaseRow, 'gateway'>,
-): Promise<boolean> {
-  const gone = await db
-    .deleteFrom('spend_leases')
+/** It is told, too: a gateway that comes back is not charged twice. */
+async function forfeitOne(db: Db, { budget, from, holder, gateway, leased }: SpendLeaseRow): Promise<void> {
+  await db
+    .updateTable('spend_leases')
+    .set(of => ({ leased: 0, spent: of('spent', '+', leased), estimated: of('estimated', '+', leased) }))
     .where('budget', '=', budget)
     .where('from', '=', from)
     .where('holder', '=', holder)
     .where('gateway', '=', gateway)
-    .returning('leased')
-    .executeTakeFirst()
-  if (gone === undefined || gone.leased <= 0) return false
+    .execute()
   await db
     .updateTable('spend')
-    .set(of => ({ spent: of('spent', '+', gone.leased), estimated: of('estimated', '+', gone.leased) }))
+    .set(of => ({ spent: of('spent', '+', leased), estimated: of('estimated', '+', leased) }))
     .where('budget', '=', budget)
     .where('from', '=', from)
     .where('holder', '=', holder)
     .execute()
-  return true
 }

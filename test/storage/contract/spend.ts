@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import type { Test } from 'tap'
-import { keyOf, type SpendAsk } from '../../../src/limits/spend-lease.ts'
+import { grantOf, keyOf, type SpendAsk } from '../../../src/limits/spend-lease.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import type { Engine } from './samples.ts'
 
 const row = { budget: 'daily', holder: 'an owner with spaces', from: 1_000, until: 2_000 }
@@ -10,7 +12,91 @@ const ask = (over: Partial<SpendAsk> = {}): SpendAsk => ({
   ...over,
 })
 
-export function spend(t: Test, engine: Engine): void {
+const amount = fc.integer({ min: 0, max: 60 })
+const asks = fc.array(
+  fc.record({
+    ...{ spent: amount, estimated: amount, calls: fc.nat(2), keep: amount, reserved: amount, needed: amount },
+    ...{ least: amount, ahead: amount, limit: fc.option(fc.nat(400), { nil: undefined }), exact: fc.boolean() },
+    ...{ begins: fc.boolean(), gateways: fc.integer({ min: 1, max: 4 }) },
+  }),
+  { minLength: 1, maxLength: 8 },
+)
+
+/** @param other another store on the same data, as another gateway has it */
+export function spend(t: Test, engine: Engine, other: Store): void {
+  t.test('leases are those of grantOf, whatever was told before', async t => {
+    const { spend: table } = await engine(t)
+    let run = 0
+    await fc.assert(
+      fc.asyncProperty(asks, async list => {
+        const key = keyOf({ ...row, holder: `holder ${++run}` })
+        let [spent, told] = [0, 0]
+        for (const { gateways, ...asked } of list) {
+          const one = { ...asked, key }
+          spent += Math.max(0, one.spent - (one.begins ? 0 : told))
+          told = Math.max(one.begins ? 0 : told, one.spent)
+          const state = { spent, others: 0, raised: 0 }
+          const wanted = { key, leased: grantOf(one, state, gateways), ...state }
+          const [got] = await table.lease([one], gateways)
+          if (JSON.stringify(sorted(got)) !== JSON.stringify(sorted(wanted))) {
+            throw new Error(`${JSON.stringify(got)} is not ${JSON.stringify(wanted)}`)
+          }
+        }
+      }),
+      { numRuns: 30 },
+    )
+    t.pass('30 random sequences of asks')
+  })
+
+  t.test('gateways that lease at the same time get no more than is left, and the last call', async t => {
+    const { spend: table } = await engine(t)
+    const keys = ['x', 'y'].map(holder => keyOf({ ...row, holder }))
+    for (const at of [table, other.spend])
+      await at.lease(
+        keys.map(key => ask({ key, begins: true })),
+        2,
+      )
+    const turns = Array.from({ length: 10 }, (_, n) => {
+      const at = n % 2 === 0 ? table : other.spend
+      const order = n % 3 === 0 ? keys : keys.toReversed()
+      return at.lease(
+        order.map(key => ask({ key, needed: 70, least: 70 })),
+        2,
+      )
+    })
+    await Promise.all(turns)
+    const last = await Promise.all(
+      [table, other.spend].map(at =>
+        at.lease(
+          keys.map(key => ask({ key, keep: 1 })),
+          2,
+        ),
+      ),
+    )
+    for (const answers of last) for (const { others } of answers) t.ok(others <= 140, `${others}`)
+  })
+
+  t.test('amounts beyond any limit, and parts of a token, harm no other key', async t => {
+    const { spend: table } = await engine(t)
+    const huge = ask({ begins: true, needed: 1e30, least: 1e30, ahead: 1e30 })
+    const second = ask({ key: keyOf({ ...row, holder: 'z' }), begins: true, needed: 5, least: 5 })
+    const answers = await table.lease([huge, second], 1)
+    t.match(
+      answers.find(({ key }) => key === second.key),
+      { leased: 5 },
+    )
+    t.match(await table.lease([ask({ spent: 2.5 }), { ...second, begins: false, needed: 7 }], 1), { length: 2 })
+  })
+
+  t.test('a gateway that comes back after its lease was forfeited is not charged twice', async t => {
+    const { spend: table } = await engine(t)
+    await table.lease([ask({ begins: true, needed: 30, least: 30 })], 1)
+    await table.lease([ask({ spent: 20, keep: 10, reserved: 10 })], 1)
+    t.equal(await table.forfeit('all'), 1)
+    t.match(await table.lease([ask({ spent: 25 })], 1), [{ spent: 30 }], 'of what it had leased')
+    t.match(await table.lease([ask({ spent: 40 })], 1), [{ spent: 40 }])
+  })
+
   t.test('spending is added once, whatever answers are lost, and leases end at the limit', async t => {
     const { spend: table } = await engine(t)
     const first = ask({ begins: true, needed: 10, least: 10, ahead: 400 })
@@ -54,3 +140,5 @@ export function spend(t: Test, engine: Engine): void {
     t.match(await table.lease([ask({ begins: true })], 1), [{ spent: 0 }])
   })
 }
+
+const sorted = (of: object | undefined) => Object.entries(of ?? {}).sort()
