@@ -3,11 +3,13 @@ import type { Environment } from '../config/environment.ts'
 import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Service } from '../http/service.ts'
+import { isJournal } from '../log/journal.ts'
 import { createLog } from '../log/log.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
 import { beginBeats, createWatch } from '../runtime/watchdog.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { findServiceManager, type ServiceManager } from './notify.ts'
 import { saveMemory } from './save-memory.ts'
 import { readArgs, type Shell } from './shell.ts'
 
@@ -34,7 +36,15 @@ export async function run(shell: Shell): Promise<number> {
   const hangup = listenForHangup(shell)
   const { values } = readArgs(shell, configOption)
   const configuration = readConfiguration(shell, values.config)
-  const log = createLog(configuration.config.Logging.Level, shell.complain)
+  const log = createLog(configuration.config.Logging.Level, {
+    complain: shell.complain,
+    isJournal: isJournal(shell.env['JOURNAL_STREAM']),
+  })
+  const manager = findServiceManager({
+    env: shell.env,
+    pid: shell.pid,
+    onFault: error => log.warn({ error }, 'systemd cannot be told how the gateway is'),
+  })
   // Lines are buffered: those that say why it ended must not be lost.
   shell.onExit(log.flush)
   const { config, file, baseDirectory } = configuration
@@ -54,10 +64,17 @@ export async function run(shell: Shell): Promise<number> {
   })
   log.info({ version: ownVersion() }, 'started')
   beginBeats(watch)
-  hangup(() => void gateway.reload())
+  const status = `Serving at ${addresses.map(({ url }) => url).join(', ')}`
+  manager.ready(status)
+  manager.keepAlive(() => (gateway.pool?.stuck ?? 0) === 0)
+  hangup(async () => {
+    manager.reloading()
+    const succeeded = await gateway.reload()
+    manager.ready(succeeded ? status : `${status}; the last reload failed, see the log`)
+  })
   const { StopDelaySeconds, DrainSeconds } = config.System.Server
   const limitMs = (StopDelaySeconds + DrainSeconds) * 1_000 + closeGraceMs
-  const closed = untilClosed(shell, gateway, { log, limitMs })
+  const closed = untilClosed(shell, gateway, { log, limitMs, manager })
   shell.complain(startupBlock(addresses, file?.path, gateway))
   const code = await closed
   // Everything is closed or given up. What hangs must not keep the process.
@@ -81,6 +98,7 @@ function listenForHangup(shell: Shell): (handler: () => void) => void {
 
 interface ShutdownParts {
   readonly log: FlushedLog
+  readonly manager: Pick<ServiceManager, 'stopping'>
   /** How long closing may take before the process is killed, milliseconds. */
   readonly limitMs: number
 }
@@ -88,7 +106,7 @@ interface ShutdownParts {
 type FlushedLog = ReturnType<typeof createLog>
 
 /** Resolves with the exit code once a signal has ended the gateway. */
-function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: ShutdownParts): Promise<number> {
+function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs, manager }: ShutdownParts): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let closing: { readonly signal: string; readonly at: number } | undefined
   const stop = (signal: 'SIGTERM' | 'SIGINT'): void => {
@@ -100,6 +118,7 @@ function untilClosed(shell: Shell, gateway: Gateway, { log, limitMs }: ShutdownP
       return
     }
     closing = { signal, at: systemClock.steady() }
+    void manager.stopping()
     log.info({ count: gateway.inFlight() }, 'stopping: no new requests, finishing those in flight')
     const late = setTimeout(() => {
       log.error({ count: gateway.inFlight() }, 'did not stop in time and is killed')

@@ -99,19 +99,31 @@ export interface ProcessLog extends Log {
   readonly status: () => LogStatus
 }
 
+/** Priorities of the journal (sd-daemon(3)), which it takes off the line: so `journalctl -p err` finds errors. */
+const priorities: Readonly<Record<LogLevel, string>> = { debug: '<7>', info: '<6>', warn: '<4>', error: '<3>' }
+
+export interface LogOptions {
+  /** Called, at most once a minute, when lines cannot be written. */
+  readonly complain?: (text: string) => void
+  /** Standard output leads to the journal of systemd: lines begin with their priority. */
+  readonly isJournal?: boolean
+}
+
 /**
  * JSON lines to standard output. Nothing waits for its reader: lines that cannot be written are dropped and counted.
  *
  * @param level the least severe that is written
- * @param complain called, at most once a minute, when lines cannot be written
  */
-export function createLog(level: LogLevel | 'silent', complain: (text: string) => void = () => {}): ProcessLog {
+export function createLog(
+  level: LogLevel | 'silent',
+  { complain = () => {}, isJournal = false }: LogOptions = {},
+): ProcessLog {
   const output = openLogOutput({
     onProblem: problem => complain(`agent-gateway: log lines cannot be written (${problem}); they are dropped`),
     onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
   })
   const stream = bufferLines(output)
-  const log = writers(level, stream)
+  const log = writers(level, stream, isJournal)
   return { ...log, flush: stream.flush, status: () => output.status() }
 }
 
@@ -129,16 +141,18 @@ function isoTime(): string {
   return `${untilSecond}${String(milliseconds).padStart(3, '0')}Z"`
 }
 
-function writers(least: LogLevel | 'silent', stream: Lines): Log {
+function writers(least: LogLevel | 'silent', stream: Lines, isForJournal: boolean): Log {
+  const priorityOf = (level: LogLevel) => (isForJournal ? priorities[level] : '')
   const isWritten = (level: LogLevel): boolean => least !== 'silent' && levels.indexOf(level) >= levels.indexOf(least)
   const write = (level: LogLevel): WriteLine => {
     if (!isWritten(level)) return () => {}
-    const head = `{"level":"${level}"`
+    const head = `${priorityOf(level)}{"level":"${level}"`
     return (fields, message) =>
       stream.write(`${head}${isoTime()}${membersOf(fields)},"message":${JSON.stringify(message)}}\n`)
   }
+  const infoHead = `${priorityOf('info')}{"level":"info"`
   const line = (members: string, message: string): void => {
-    stream.write(`{"level":"info"${isoTime()},${members},"message":"${message}"}\n`)
+    stream.write(`${infoHead}${isoTime()},${members},"message":"${message}"}\n`)
   }
   return {
     debug: write('debug'),

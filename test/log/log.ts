@@ -77,3 +77,16 @@ t.test('a process that ends at once gets its lines out first', async t => {
   const lines = await logged(t, 'info', `log.error({}, 'last words'); log.flush(); process.exit(0)`)
   t.match(lines, [{ message: 'last words' }])
 })
+
+t.test('lines for the journal begin with their priority', async t => {
+  const body = `for (const level of ['debug', 'info', 'warn', 'error']) log[level]({}, level)\nlog.line('"a":1', 'line')`
+  const script = `import { createLog } from ${JSON.stringify(source)}\nconst log = createLog('debug', { isJournal: true })\n${body}`
+  const folder = testdir(t, { 'script.mjs': script })
+  const { out } = await runToEnd(t, [], { cwd: folder, script: `${folder}/script.mjs` })
+  const lines = out.trimEnd().split('\n')
+  t.strictSame(
+    lines.map(line => line.slice(0, 4)),
+    ['<7>{', '<6>{', '<4>{', '<3>{', '<6>{'],
+  )
+  t.doesNotThrow(() => lines.map(line => JSON.parse(line.slice(3))))
+})

@@ -24,7 +24,7 @@ interface Logger {
 function startLogger(t: Test, body: string, { stdout = 'pipe' as 'pipe' | number, ulimit = '-S -c 0' } = {}): Logger {
   const script = `
     const { createLog } = await import(${JSON.stringify(source)})
-    const log = createLog('info', text => process.stderr.write(text + '\\n'))
+    const log = createLog('info', { complain: text => process.stderr.write(text + '\\n') })
     process.on('exit', log.flush)
     process.stdin.on('end', () => process.exit(0)).resume()
     const logged = (lines, characters) => {
