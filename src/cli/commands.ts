@@ -39,6 +39,11 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'check policies, and warn of probable mistakes',
     load: () => import('./policy-check.ts'),
   },
+  'policy diff': {
+    summary: 'compare two policies, with requests that show a difference',
+    load: () => import('./policy-diff.ts'),
+  },
+  'policy explain': { summary: 'show what a policy makes of a request', load: () => import('./policy-explain.ts') },
   'policy init': { summary: 'begin a policy from one of the cookbook', load: () => import('./policy-init.ts') },
   'policy propose': { summary: 'make a policy from what was seen', load: () => import('./policy-propose.ts') },
   'policy push': { summary: 'put a folder of policies into the store', load: () => import('./policy-push.ts') },

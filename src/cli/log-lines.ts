@@ -22,7 +22,7 @@ export async function openLines(path: string): Promise<AsyncIterable<string>> {
   return file.readLines()
 }
 
-export function unreadable(path: string): (error: NodeJS.ErrnoException) => never {
+function unreadable(path: string): (error: NodeJS.ErrnoException) => never {
   return ({ code }) => {
     throw new StartupError(`${path} cannot be read (${code})`)
   }

@@ -1,15 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { StartupError } from '../base/refusals.ts'
-import { prepareSet } from '../policies/entry.ts'
-import { readPolicyFile } from '../policies/files.ts'
 import { languageOf } from '../policies/language.ts'
 import { proposalYaml, tryProposal } from '../policies/proposal.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { learn, type Observed, type Proposal, type ProposeOptions } from '../policy/propose/learn.ts'
 import { narrow } from '../policy/propose/narrow.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { openLines } from './log-lines.ts'
+import { readOnePolicy } from './one-policy.ts'
 import { type RecordedLine, readRecorded } from './recorded-line.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
@@ -75,7 +74,7 @@ export async function run(shell: Shell): Promise<number> {
   }
   for (const { ineligible } of recorded) if (ineligible !== undefined) count(causes, ineligible)
   const observed: Observed = { recorded, eligible: recorded.filter(({ ineligible }) => ineligible === undefined) }
-  const before = values.policy === undefined ? undefined : await readPolicy(values.policy, configuration)
+  const before = values.policy === undefined ? undefined : await readOnePolicy(values.policy, configuration)
   const choices = { isExact: values.exact === true, promotes: values.promote === true, unseen }
   const proposal = propose(observed, { ...choices, name: values.name ?? 'proposed' }, before)
   const report = tryProposal(proposal, observed, languageOf(configuration.config), before)
@@ -110,13 +109,4 @@ function sinceOf(given: string | undefined): number {
   const [, days] = /^(\d{1,4})d$/.exec(given) ?? []
   if (days === undefined) throw new UsageError('--since must be a number of days: 7d')
   return systemClock.now() - Number(days) * dayMs
-}
-
-async function readPolicy(path: string, { config }: Configuration): Promise<CompiledPolicy> {
-  const read = await readPolicyFile(path).catch(({ code }) => [`${path} cannot be read (${code})`])
-  if (!('document' in read)) throw new StartupError(read.join('\n'))
-  const { entries, lines } = await prepareSet(languageOf(config), [read])
-  const [entry] = entries.values()
-  if (entry === undefined) throw new StartupError(lines.join('\n'))
-  return entry.compiled
 }

@@ -1,13 +1,11 @@
-import { StartupError } from '../base/refusals.ts'
-import { prepareSet } from '../policies/entry.ts'
-import { readPolicyFile } from '../policies/files.ts'
-import { decisionSettings, languageOf, readPolicies, soloRulebook, soloRulebooks } from '../policies/language.ts'
+import { decisionSettings, readPolicies, soloRulebook, soloRulebooks } from '../policies/language.ts'
 import { decideHead } from '../policy/evaluation/decide.ts'
 import { explainDescription } from '../policy/evaluation/explain.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import { type DescriptionProblem, requestFromDescription } from '../policy/request/describe.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { openLines, parseLine, type RequestLine, unreadable, urlOf } from './log-lines.ts'
+import { openLines, parseLine, type RequestLine, urlOf } from './log-lines.ts'
+import { readOnePolicy } from './one-policy.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy replay --policy FILE --log FILE [--all] [--config FILE]
@@ -88,12 +86,8 @@ async function readInForce(configuration: Configuration): Promise<(name: string)
   return soloRulebooks(entries, decisionSettings(configuration.config))
 }
 
-async function readRulebook(path: string, { config }: Configuration): Promise<Rulebook> {
-  const read = await readPolicyFile(path).catch(unreadable(path))
-  const { entries, lines } = await prepareSet(languageOf(config), 'document' in read ? [read] : [])
-  const [entry] = entries.values()
-  if (entry === undefined) throw new StartupError(['document' in read ? lines : read].flat().join('\n'))
-  return soloRulebook(entry.compiled, decisionSettings(config))
+async function readRulebook(path: string, configuration: Configuration): Promise<Rulebook> {
+  return soloRulebook(await readOnePolicy(path, configuration), decisionSettings(configuration.config))
 }
 
 /**

@@ -29,7 +29,18 @@ const layers = [
 const pure = ['base', 'policy', 'limits', 'llm']
 
 /** The layers of src/policy/, from the bottom up. A folder imports from those before it only. */
-const policyLayers = ['values', 'detectors', 'turns', 'request', 'language', 'risk', 'evaluation', 'lint', 'propose']
+const policyLayers = [
+  'values',
+  'detectors',
+  'turns',
+  'request',
+  'language',
+  'risk',
+  'evaluation',
+  'lint',
+  'propose',
+  'diff',
+]
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const sources = readSources()

@@ -43,7 +43,8 @@ export function formatPolicy(policy: Policy): PolicyDocument {
   }
 }
 
-function formatRule(rule: Rule): RuleDocument {
+/** The same of one rule. */
+export function formatRule(rule: Rule): RuleDocument {
   return {
     name: rule.name,
     priority: rule.priority,
