@@ -18,11 +18,11 @@ Makes a policy from the requests of a log and prints it as YAML, each rule with 
 standard error, with the cause. Nothing is put in force: read it, then save it, first as mode: shadow or shadowOf.
 
 Without --policy it allows a request only if one of the same agent was recorded with the same origin, method, tool, model and words
-in the path, no further name in the body, and ids of the same class. With --policy it narrows that policy: no request
+in the path, no further name in the body or the query, and ids of the same class. With --policy it narrows that policy: no request
 gets a milder effect than before. Requests that were refused, failed, or had a risk signal such as a secret teach nothing.
 Changes are allowed from 3 requests on 2 days on, and otherwise held; DELETE and what people approved stays held.
 
-The gateway writes such a log with Logging:Access; it has no bodies, so that only requests without one make rules. A line may
+The gateway writes such a log with Logging:Access; it has no bodies and no queries: only requests without a body make rules, for any query. A line may
 contain the whole request instead, as POST /policies/{name}/explain takes it, beside decision, status and verdict.
 
   --log FILE     the log

@@ -110,8 +110,16 @@ function factCondition(field: string, values: readonly string[] | null): Propose
 }
 
 function namesCondition(field: string, names: readonly string[]): ProposedCondition {
+  if (field === 'input.queryString') return queryCondition(field, names)
   if (names.length === 0) return { field: field.replace(/@keys$/, '@size'), operator: 'eq', value: '0' }
   return { field, operator: 'in', value: names, quantifier: 'all' }
+}
+
+/** A query of these parameters alone. */
+function queryCondition(field: string, names: readonly string[]): ProposedCondition {
+  if (names.length === 0) return { field, operator: 'eq', value: '' }
+  const pair = `(?:${names.map(name => name.replace(/[.$[\]]/g, '\\$&')).join('|')})(?:=[^&;]*)?`
+  return { field, operator: 'matches', value: `^${pair}(?:&${pair})*$` }
 }
 
 function subjectOf({ facts, methods }: Joined): ProposedRule['subject'] {

@@ -16,7 +16,7 @@ export interface Shape {
   readonly segments: readonly string[]
   /** Fields with the one value that they had, such as tool or model; null: the field was missing. */
   readonly facts: readonly (readonly [field: string, value: string | null])[]
-  /** Fields with the names that they had: of the members of an object, of root fields. */
+  /** Fields with the names that they had: of parameters of the query, of the members of an object, of root fields. */
   readonly names: readonly (readonly [field: string, names: readonly string[]])[]
 }
 
@@ -54,36 +54,49 @@ function readShape(request: DescribedRequest): FoundShape {
   const head = headOf(facts)
   if ('unfit' in head) return head
   const kind = facts.body?.kind ?? 'none'
-  if (kind === 'none') return { ...head, facts: [['input.bodyInfo.size', '0']], names: [] }
-  const type = read('input.contentType', facts)
-  if (typeof type !== 'string') return { unfit: 'a body without one content type' }
+  if (kind === 'none') return { ...head, facts: [['input.bodyInfo.size', '0']] }
+  const found = read('input.contentType', facts)
+  const type = found === missing ? null : found
+  if (type !== null && typeof type !== 'string') return { unfit: 'a body with several content types' }
   const plain: Shape['facts'] = [
     ['input.bodyInfo.kind', kind],
     ['input.contentType', type],
   ]
-  if (namelessKinds.includes(kind)) return { ...head, facts: plain, names: [] }
+  if (namelessKinds.includes(kind)) return { ...head, facts: plain }
   if (kind !== 'json' && kind !== 'form') return { unfit: `a body that is ${kind}` }
   return withNames(head, plain, facts)
 }
 
-/** The shape of a request of which only the head is known. @param hasBody whether it had a body */
+/** The shape of a request of which only the head is known, without the query. @param hasBody whether it had a body */
 export function shapeOfHead(request: DescribedRequest, hasBody: boolean): FoundShape {
   if (hasBody) return { unfit: 'a body that was not recorded' }
-  return shapeOf({ ...request, head: { ...request.head, contentLength: 0 } })
+  const shape = shapeOf({ ...request, head: { ...request.head, contentLength: 0 } })
+  return 'unfit' in shape ? shape : { ...shape, names: [] }
 }
 
-type Head = Pick<Shape, 'method' | 'origin' | 'segments'>
+type ShapeHead = Omit<Shape, 'facts'>
 
-function headOf(facts: Facts): Head | { readonly unfit: string } {
+function headOf(facts: Facts): ShapeHead | { readonly unfit: string } {
   const { method, origin } = facts.request
   if (facts.readings !== undefined) return { unfit: 'a path that servers read in different ways' }
   if (facts.mcp?.malformed !== undefined) return { unfit: 'malformed header fields of MCP' }
-  return { method, origin, segments: facts.path.slice(1).split('/') }
+  const query = parametersOf(facts.request.queryString)
+  if (query === undefined) return { unfit: 'a query with unusual names' }
+  return { method, origin, segments: facts.path.slice(1).split('/'), names: [['input.queryString', query]] }
 }
 
-function withNames(head: Head, plain: Shape['facts'], facts: Facts): FoundShape {
+const plainName = /^[\w.$~[\]%-]{1,64}$/
+
+/** The names of the parameters as they are written. */
+function parametersOf(query: string): readonly string[] | undefined {
+  if (query === '') return []
+  const names = query.split('&').map(pair => pair.replace(/=.*$/s, ''))
+  return names.every(name => plainName.test(name)) && !query.includes(';') ? [...new Set(names)].sort() : undefined
+}
+
+function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundShape {
   const found = [...plain]
-  const names: [string, readonly string[]][] = []
+  const names = [...head.names]
   for (const field of factFields) {
     const value = read(field, facts)
     if (value === missing || (value === unreadable && field === 'graphql.operation' && !isGraphql(head))) continue
@@ -109,7 +122,7 @@ function withNames(head: Head, plain: Shape['facts'], facts: Facts): FoundShape 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(each => typeof each === 'string')
 
-const isGraphql = ({ segments }: Head) => segments.some(segment => /graphql|^gql$/i.test(segment))
+const isGraphql = ({ segments }: ShapeHead) => segments.some(segment => /graphql|^gql$/i.test(segment))
 
 function read(text: string, facts: Facts): unknown {
   // The names above are fields.

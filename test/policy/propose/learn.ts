@@ -85,6 +85,21 @@ t.test('reading is allowed as recorded, and /users/me is not /users/{id}', async
   t.equal(effectOf({ ...get('/users/1'), body: { admin: true } }), 'Hitl', 'a body that no request had')
 })
 
+t.test('a query has the parameters that were recorded, and no others', async t => {
+  const { effectOf } = learned([see(get('/items')), see(get('/list?page=1&page.size=5'))])
+  for (const path of ['/items', '/list?page=7', '/list?page.size=1&page=2&page=3', '/list?page'])
+    t.equal(effectOf(get(path)), 'Allow', path)
+  for (const path of [
+    '/items?acl',
+    '/list',
+    '/list?page=1&all=true',
+    '/list?page=1;all=true',
+    '/list?pageXsize=1',
+    '/list?',
+  ])
+    t.equal(effectOf(get(path)), path === '/list?' ? effectOf(get('/list')) : 'Hitl', path)
+})
+
 t.test('changes need three requests on two days', async t => {
   const request = post('/notes', { text: 'x' })
   t.equal(learned(onDays([0, 0, 0], request)).effectOf(request), 'Hitl')

@@ -51,17 +51,20 @@ const agents = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000
 const describedOf = (request: RequestDescription['request'], id: string): DescribedRequest =>
   requestFromDescription({ request, agent: { id } }, 0) as DescribedRequest
 
-/** Requests that differ in one segment alone. */
+const queries = ['', '', '', '?page=1', '?page=2&size=5', '?size=5', '?admin']
+
+/** Requests that differ in one segment alone, and in the query. */
 function requestsOf(random: Random): readonly DescribedRequest[] {
   const method = pick(random, ['GET', 'GET', 'POST', 'POST', 'PUT', 'DELETE'])
   const body = method === 'GET' || random() < 0.1 ? undefined : bodyOf(random)
   const segments = pathOf(random).split('/')
   const pool = pick(random, [ints, uuids, keys, words])
-  const place = Math.floor(random() * segments.length)
+  const place = random() < 0.8 ? segments.length - 1 : Math.floor(random() * segments.length)
   const origin = pick(random, ['https://a.example', 'https://b.example'])
   const id = pick(random, agents)
-  return Array.from({ length: 4 }, () => {
-    const path = segments.with(Math.max(1, place), pick(random, pool)).join('/')
+  const search = pick(random, queries)
+  return Array.from({ length: 5 }, () => {
+    const path = segments.with(Math.max(1, place), pick(random, pool)).join('/') + search
     return describedOf({ method, url: origin + path, ...(body === undefined ? {} : { body }) }, id)
   })
 }
@@ -80,6 +83,8 @@ const partsOf = ({ head, body }: DescribedRequest) => {
     ]),
     segments: head.path.split('/'),
     names: [
+      `query ${head.queryString === ''}`,
+      ...[...new URLSearchParams(head.queryString).keys()].map(name => `parameter ${name}`),
       ...Object.keys(value ?? {}),
       ...Object.keys(value?.params?.arguments ?? {}).map(name => `argument ${name}`),
     ],
@@ -124,7 +129,7 @@ t.test('what a learned policy allows was recorded, but for ids of the same class
       if ('unfit' in shape) return []
       const chance = random()
       const [effect, verdict] =
-        chance < 0.8
+        chance < 0.93
           ? (['Allow', null] as const)
           : (['Hitl', pick(random, [null, 'approved', 'denied'] as const)] as const)
       const status = random() < 0.1 ? 404 : 200

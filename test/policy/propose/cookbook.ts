@@ -1,0 +1,138 @@
+/** The agents of the cookbook: their requests are recorded, and rules are proposed from them. */
+import { readdirSync, readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import type { PolicyTest } from '../../../src/policies/policy-tests.ts'
+import { tryProposal } from '../../../src/policies/proposal.ts'
+import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
+import { walk } from '../../../src/policy/evaluation/walk.ts'
+import { factsOf } from '../../../src/policy/lint/examined.ts'
+import { learn } from '../../../src/policy/propose/learn.ts'
+import { shapeOf } from '../../../src/policy/propose/shape.ts'
+import type { RecordedRequest } from '../../../src/policy/propose/template.ts'
+import { type RequestDescription, requestFromDescription } from '../../../src/policy/request/describe.ts'
+import { createRandom, pick } from '../../fixtures/random-policy.ts'
+import { described, policyOf } from '../../fixtures/rulebook.ts'
+import { runs } from '../../fixtures/runs.ts'
+
+type Request = RequestDescription['request']
+type Random = () => number
+
+const folder = new URL('../../../policies/cookbook/', import.meta.url)
+const agent = { id: '00000000-0000-4000-8000-000000000001' }
+const dayMs = 86_400_000
+
+/** Requests that the policy of the cookbook allows, each three times on two days. */
+function recordedOf(requests: readonly Request[]): readonly RecordedRequest[] {
+  return requests.flatMap(given => {
+    const request = described({ request: given, agent })
+    const shape = shapeOf(request)
+    if ('unfit' in shape) return []
+    const one = { agentId: agent.id, request, shape, effect: 'Allow', status: 200, verdict: null, signals: [] } as const
+    return [0, 1, 1].map(day => ({ ...one, at: day * dayMs }))
+  })
+}
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** Each makes a request that nobody sent of one that was sent. */
+const mutations: readonly ((random: Random, request: Request) => Request)[] = [
+  (random, request) => ({ ...request, method: pick(random, methods) }),
+  (random, request) => ({ ...request, url: request.url.replace('https:', pick(random, ['http:', 'https:'])) }),
+  (random, request) =>
+    withUrl(request, url => (url.hostname = pick(random, [`x${url.hostname}`, `${url.hostname}.x`]))),
+  (_, request) => withUrl(request, url => (url.port = '8443')),
+  (random, request) => withUrl(request, url => url.searchParams.set(pick(random, ['acl', 'admin', '_method']), 'x')),
+  (random, request) => withUrl(request, url => (url.pathname = otherPath(random, url.pathname))),
+  (random, request) => withUrl(request, url => (url.pathname = otherPath(random, url.pathname))),
+  (random, request) => ({ ...request, body: otherBody(random, request.body) }),
+  (random, request) => ({ ...request, body: otherBody(random, request.body) }),
+  (random, request) => withHeader(request, pick(random, ['text/plain', 'application/xml', 'multipart/form-data'])),
+]
+
+function withUrl(request: Request, change: (url: URL) => unknown): Request {
+  const url = new URL(request.url)
+  change(url)
+  return { ...request, url: url.href }
+}
+
+function withHeader(request: Request, type: string): Request {
+  return { ...request, headers: { ...request.headers, 'content-type': type } }
+}
+
+function otherPath(random: Random, path: string): string {
+  const segments = path.split('/')
+  const place = 1 + Math.floor(random() * (segments.length - 1))
+  const segment = segments[place] ?? ''
+  const others = [`${segment}-x`, `x${segment}`, segment.toUpperCase(), `${segment}s`, `${segment}/x`, `x/${segment}`]
+  return segments.with(place, pick(random, others)).join('/')
+}
+
+/** A further member, another tool or model, a list, or no body; of a form a further pair. */
+function otherBody(random: Random, body: unknown): unknown {
+  if (typeof body === 'string') return pick(random, [`${body}&admin=true`, `${body}&Amount=9`, ''])
+  if (typeof body !== 'object' || body === null) return { data: 'x' }
+  const copy = structuredClone(body) as Record<string, Record<string, unknown>>
+  const changes: readonly (() => unknown)[] = [
+    () => ({ ...copy, admin: true }),
+    () => [copy],
+    () => ({ ...copy, [Object.keys(copy)[0]!.toUpperCase()]: 'x' }),
+    () => ('model' in copy ? { ...copy, model: `${copy['model']}-large` } : { ...copy, model: 'x' }),
+    () => ('params' in copy ? { ...copy, params: { ...copy['params'], name: 'drop' } } : { ...copy, params: {} }),
+    () => ('method' in copy ? { ...copy, method: 'resources/read' } : { ...copy, method: 'x' }),
+  ]
+  return pick(random, changes)()
+}
+
+/** What rules tell of a request; requests of which no rule is made differ in all. */
+const textOf = (request: Request): string | undefined => {
+  const made = requestFromDescription({ request, agent }, 0)
+  if ('problem' in made) return undefined
+  const shape = shapeOf(made)
+  return 'unfit' in shape ? JSON.stringify([request.method, request.url, request.body]) : JSON.stringify(shape)
+}
+
+const rows: string[] = []
+
+function tryAgent(t: Test, name: string, count: number): void {
+  const { tests } = parse(readFileSync(new URL(`${name}.test.yaml`, folder), 'utf8')) as { tests: PolicyTest[] }
+  const sent = tests.filter(({ expect }) => expect.decision === 'Allow').map(({ request }) => request)
+  const recorded = recordedOf(sent)
+  const observed = { recorded, eligible: recorded }
+  const proposal = learn(name, observed, { isExact: false, promotes: false, unseen: 'Hitl' })
+  const report = tryProposal(proposal, observed, {})
+  const deletes = recorded.filter(({ shape }) => shape.method === 'DELETE').length
+  t.equal(report.allowed + deletes, recorded.length, 'all of it but what deletes')
+  const compiled = compilePolicySync(policyOf(proposal.document))
+  const known = new Set(sent.map(textOf))
+  const seed = Math.floor(Math.random() * 2 ** 32)
+  const random = createRandom(seed)
+  const passed: unknown[] = []
+  let tried = 0
+  for (let draw = 0; draw < 20 * count && tried < count; draw++) {
+    const request = pick(random, mutations)(random, pick(random, sent))
+    const text = textOf(request)
+    const made = requestFromDescription({ request, agent }, 0)
+    if (text === undefined || 'problem' in made || known.has(text)) continue
+    tried++
+    if (walk(compiled, factsOf(made)).effect === 'Allow') passed.push({ seed, request })
+  }
+  t.strictSame(passed, [], 'no near miss')
+  t.equal(tried, count)
+  const rules = proposal.document.rules.length
+  rows.push(
+    `${name}: ${3 * sent.length} requests, ${rules} rules, ${report.allowed} allowed, ${deletes} held, ${passed.length} of ${tried} near misses`,
+  )
+}
+
+const names = readdirSync(folder)
+  .filter(file => !file.endsWith('.test.yaml'))
+  .map(file => file.replace('.yaml', ''))
+
+for (const name of names) {
+  t.test(`rules from the requests of ${name} allow them, and no request that is nearly one`, async t => {
+    tryAgent(t, name, runs(1_000))
+  })
+}
+
+t.teardown(() => t.comment(rows.join('\n')))
