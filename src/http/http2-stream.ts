@@ -55,7 +55,6 @@ class StreamRelay {
       request.on('response', answer => this.#answer(answer))
       // An answer to CONNECT, which is always refused.
       request.on('connect', answer => this.#respond(answer, true))
-      request.on('continue', () => this.#inform(100, []))
       request.on('information', ({ statusCode, rawHeaders }) => this.#inform(statusCode, rawHeaders))
       request.on('error', () => this.#break())
       if (this.#isEnded) request.end()

@@ -37,9 +37,10 @@ export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchPar
   // which keep its exchanges alive until a full collection (22 % more CPU for each request).
   const flying: Exchange[] = []
 
-  const sendsNothing = ({ req, socket }: Exchange, progress: TransferProgress, now: number): boolean => {
+  const sendsNothing = (exchange: Exchange, progress: TransferProgress, now: number): boolean => {
+    const { req, socket } = exchange
     // A paused upload waits for the upstream, whose own time limit holds.
-    if (req.complete || req.destroyed || req.isPaused() || socket.bytesRead !== progress.bytesRead) {
+    if (!isAwaited(exchange) || req.isPaused() || socket.bytesRead !== progress.bytesRead) {
       progress.bytesRead = socket.bytesRead
       progress.since = now
       return false
@@ -88,17 +89,24 @@ const progressAt = (now: number, bytesRead: number): TransferProgress => ({
   ...{ checkedAt: now, windowBytes: bytesRead, sendingMs: 0 },
 })
 
+/**
+ * Whether the exchange waits for the body of its request. Once the answer has begun, both sides may speak in turn, as in
+ * streams of gRPC, and the time limits for answers hold.
+ */
+const isAwaited = ({ req, res }: Exchange): boolean => !req.complete && !req.destroyed && !res.headersSent
+
 interface PaceAt {
   readonly pace: MinimumRate
   readonly now: number
 }
 
 /** Whether a body under way came too slowly over the window that ends now. */
-function comesTooSlowly({ req, socket }: Exchange, progress: TransferProgress, { pace, now }: PaceAt): boolean {
+function comesTooSlowly(exchange: Exchange, progress: TransferProgress, { pace, now }: PaceAt): boolean {
+  const { req, socket } = exchange
   const elapsed = now - progress.checkedAt
   progress.checkedAt = now
   // A client cannot send what the gateway does not read.
-  if (pace.bytesPerSecond === 0 || req.complete || req.readableFlowing !== true) return false
+  if (pace.bytesPerSecond === 0 || !isAwaited(exchange) || req.readableFlowing !== true) return false
   progress.sendingMs += elapsed
   if (progress.sendingMs < pace.windowMs) return false
   const bytes = socket.bytesRead - progress.windowBytes

@@ -1,6 +1,7 @@
 /** A gateway that stops does not wait for tunnels without a request. */
 import t from 'tap'
 import { openSecure, openTunnel, secureSetup, startForward } from '../fixtures/forward.ts'
+import { openHttp2 } from '../fixtures/forward-http2.ts'
 import { merge } from '../fixtures/gateway.ts'
 import { startSecureOrigin } from '../fixtures/origin.ts'
 
@@ -13,7 +14,7 @@ for (const threads of [1, 2]) {
     const server = { Threads: threads, HeadersTimeoutSeconds: 120, DrainSeconds: 120 }
     const gateway = await startForward(t, {
       ...secureSetup,
-      config: merge(secureSetup.config ?? {}, { System: { Server: server } }),
+      config: merge(secureSetup.config ?? {}, { Proxy: { Http2Hosts: ['idp.test'] }, System: { Server: server } }),
     })
     const authorization = `Bearer ${(await gateway.agent()).token}`
     const [silent, halfway] = [
@@ -22,7 +23,9 @@ for (const threads of [1, 2]) {
     ]
     halfway.write(Buffer.from('160301', 'hex'))
     const secured = await Promise.all([1, 2, 3].map(() => openSecure(t, gateway, { to, authorization })))
+    const { session } = await openHttp2(t, gateway, { to, authorization })
     t.equal(await gateway.close(), 0, 'no request was cut off')
+    t.ok(session.closed)
     for (const client of [silent, halfway, ...secured]) t.notMatch(await client.closed(), /HTTP\/1\.1 (?!200)/)
   })
 }

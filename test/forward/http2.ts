@@ -23,6 +23,11 @@ const origin = await startHttp2(t, (stream, _seen, headers) => {
       stream.respond({ ':status': 200 })
       stream.write('half', () => stream.destroy(new Error('broken')))
       break
+    case '/hints':
+      stream.additionalHeaders({ ':status': 103, link: '</style.css>; rel=preload' })
+      stream.respond({ ':status': 200 })
+      stream.pipe(stream)
+      break
     case '/trailers-only':
       stream.respond({ ':status': 200, 'grpc-status': '5' }, { endStream: true })
       break
@@ -147,6 +152,18 @@ t.test('T20 heads are checked as those of HTTP/1.1 are', async t => {
     t.strictSame([answer.status, answer.headers['gateway-error']], [status, code], JSON.stringify(fields).slice(0, 40))
   }
   t.equal(origin.seen.length, count)
+})
+
+t.test('a client that waits for 100 gets it when its body is wanted, and early hints are passed on', async t => {
+  const client = await openHttp2(t, gateway, { to, authorization })
+  const hints: unknown[] = []
+  const stream = client.begin({ ':method': 'POST', ':path': '/hints', expect: '100-continue' })
+  stream.on('headers', given => hints.push(given[':status'], given['link']))
+  const answer = answerOf(stream)
+  await once(stream, 'continue')
+  stream.end('the body')
+  t.equal((await answer).body, 'the body')
+  t.strictSame(hints, [100, undefined, 103, `<${origin.url}/style.css>; rel=preload`])
 })
 
 t.test('CONNECT in a tunnel is 405, and WebSockets over HTTP/2 are not offered', async t => {

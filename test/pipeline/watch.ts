@@ -28,11 +28,12 @@ function createExchange() {
         return !req.paused
       },
     }
+  const res = { headersSent: false }
   const exchange = {
-    ...{ req, socket, place: -1, stalledSince: undefined as number | undefined },
+    ...{ req, res, socket, place: -1, stalledSince: undefined as number | undefined },
     progress: undefined,
   }
-  return { exchange: exchange as unknown as Exchange, fields: exchange, socket, req }
+  return { exchange: exchange as unknown as Exchange, fields: exchange, socket, req, res }
 }
 
 function start(bytesPerSecond = 0) {
@@ -104,6 +105,15 @@ t.test('a client that waits because the upstream takes nothing is not to blame',
   req.paused = true
   pass(3_600)
   t.notOk(socket.destroyed)
+})
+
+t.test('a client that speaks in turn with its upstream, which has begun its answer, may be slow or silent', async t => {
+  const { req, res, socket, pass, slow } = start(100)
+  req.complete = false
+  res.headersSent = true
+  pass(3_600)
+  t.notOk(socket.destroyed)
+  t.strictSame(slow, [])
 })
 
 t.test('a body that comes more slowly than the pace is ended after the window, one at the pace is not', async t => {
