@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir, userInfo } from 'node:os'
-import { join } from 'node:path'
+import { userInfo } from 'node:os'
 import { systemClock } from '../runtime/clock.ts'
 import { requestAuthority } from './ca.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
@@ -10,6 +8,7 @@ import { hiddenOf } from './run/hidden.ts'
 import { type Hidden, lockedPort, lockProblem, startLocked } from './run/lock.ts'
 import { cannotStart, catchSignals, runProgram, type Signals, untilEnd } from './run/program.ts'
 import { createRelay, type Relay } from './run/relay.ts'
+import { inRunFolder } from './run/run-folder.ts'
 import { openRunKey, type RunKey } from './run/run-key.ts'
 import { startRelay } from './run/start-relay.ts'
 import { systemBundle, type TrustFiles, writeTrust } from './run/trust.ts'
@@ -65,7 +64,7 @@ export async function run(shell: Shell): Promise<number> {
   const authority = await requestAuthority(gateway)
   const key = await openKey(shell, { configuration, gateway, agent: values.agent })
   try {
-    return await inFolder(async folder => {
+    return await inRunFolder(shell.pid, async folder => {
       const trust = authority === undefined ? undefined : await writeTrust(folder, authority, shell.env)
       const secrets = configuration.config.Upstreams.flatMap(({ ValueFromEnv }) => ValueFromEnv ?? [])
       const asked: Run = { shell, signals, command: [file, ...args], proxy, key, trust, secrets }
@@ -138,15 +137,6 @@ async function openKey({ env, pid, complain }: Shell, { agent, ...asked }: Asked
   if (given !== undefined) return { current: () => given, note: undefined, end: async () => {} }
   if (agent === undefined) throw new UsageError('--agent NAME is missing, and AGENT_GATEWAY_KEY is not set')
   return openRunKey({ ...asked, agent, pid, complain, clock: systemClock })
-}
-
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'agent-gateway-run-'))
-  try {
-    return await work(folder)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
 }
 
 interface Description {

@@ -8,6 +8,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { requestAdminToken } from '../admin-token.ts'
 import type { Configuration } from '../configuration.ts'
 import { callJson, type GatewayAddress, type JsonCall } from '../gateway-address.ts'
+import { isRunning } from './run-folder.ts'
 
 export interface RunKeyParts {
   readonly configuration: Configuration
@@ -19,6 +20,8 @@ export interface RunKeyParts {
   readonly clock: Pick<Clock, 'now'>
   /** Called for what goes wrong during the run. */
   readonly complain: (text: string) => void
+  /** Interval of the checks whether the key is to be renewed, milliseconds. */
+  readonly checkMs?: number
 }
 
 export interface RunKey {
@@ -34,6 +37,7 @@ export interface RunKey {
 const validMs = 86_400_000
 /** Time after which a run gets a new one, milliseconds. The old one stays for connections that began with it. */
 const renewMs = validMs / 2
+const minuteMs = 60_000
 /** Time that revoking may take, milliseconds. */
 const endMs = 5_000
 
@@ -68,10 +72,28 @@ export async function openRunKey(parts: RunKeyParts): Promise<RunKey> {
     const made = answer as KeyView & { readonly key: string }
     ids.push(made.id)
     key = made.key
+    // An agent may not have many: those that have ended by themselves need not be kept.
+    await revokeAll(call, ids.splice(0, ids.length - 2)).catch(() => {})
   }
   await renew(manage)
   const say = (what: string) => (error: unknown) => complain(`agent-gateway run: ${what}: ${asError(error).message}`)
-  const timer = setInterval(() => void signIn(parts).then(renew).catch(say('the key was not renewed')), renewMs).unref()
+  // Timers stand still while a machine sleeps, and the gateway may not answer when a renewal is due: it is tried again.
+  let renewAt = parts.clock.now() + renewMs
+  let hasFailed = false
+  const check = async (): Promise<void> => {
+    const now = parts.clock.now()
+    if (now < renewAt) return
+    renewAt = now + renewMs
+    try {
+      await renew(await signIn(parts))
+      hasFailed = false
+    } catch (error) {
+      renewAt = now
+      if (!hasFailed) say('the key was not renewed')(error)
+      hasFailed = true
+    }
+  }
+  const timer = setInterval(() => void check(), parts.checkMs ?? minuteMs).unref()
   return {
     current: () => key,
     note: found === undefined ? `the agent ${wanted} is new, with the policy for new agents` : undefined,
@@ -134,19 +156,11 @@ async function revokeLeftOver(manage: Manage, { id }: AgentView, pid: number): P
   // openapi.json describes it.
   const keys = (await manage({ method: 'GET', path: `/agents/${id}/keys` })) as readonly KeyView[]
   const ofThisMachine = keys.filter(({ name }) => name.startsWith(prefix))
-  const gone = ofThisMachine.filter(({ name }) => !runs(Number(name.slice(prefix.length))) || name === nameOf(pid))
+  const gone = ofThisMachine.filter(({ name }) => !isRunning(Number(name.slice(prefix.length))) || name === nameOf(pid))
   await revokeAll(
     manage,
     gone.map(key => key.id),
   )
-}
-
-function runs(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return asError(error).code === 'EPERM'
-  }
 }
 
 async function revokeAll(manage: Manage, keyIds: readonly string[]): Promise<void> {
