@@ -15,7 +15,7 @@ const page = referencePage
 
 const firstWords = (heading: string) => wordsOf(tableRows(heading))
 
-t.test('docs/policies.md lists every field with its type and phase', async t => {
+t.test('docs/policy-reference.md lists every field with its type and phase', async t => {
   const listed = tableRows('Field').map(([name = '', type, phase]) => [name.replace(/`|\.NAME/g, ''), type, phase])
   t.strictSame(
     listed,
@@ -23,7 +23,7 @@ t.test('docs/policies.md lists every field with its type and phase', async t => 
   )
 })
 
-t.test('docs/policies.md lists every operator with its negation and its other names', async t => {
+t.test('docs/policy-reference.md lists every operator with its negation and its other names', async t => {
   const negationOf = new Map<unknown, string>()
   for (const [name, form] of operatorTable) if (name !== form.name) negationOf.set(form, name)
   const rows = tableRows('Operator')
@@ -40,13 +40,13 @@ t.test('docs/policies.md lists every operator with its negation and its other na
   }
 })
 
-t.test('docs/policies.md lists every key of a policy, a rule and a condition', async t => {
+t.test('docs/policy-reference.md lists every key of a policy, a rule and a condition', async t => {
   t.strictSame(firstWords('Key of a policy').sort(), [...policyKeys].sort())
   t.strictSame(firstWords('Key of a rule').sort(), [...ruleKeys].sort())
   t.strictSame(firstWords('Key of a condition').sort(), [...conditionKeys].sort())
 })
 
-t.test('docs/policies.md lists every detector in its group', async t => {
+t.test('docs/policy-reference.md lists every detector in its group', async t => {
   const listed = tableRows('Group').map(([group = '', names = '']) => [quoted(group)[0], quoted(names)])
   const ids = (group: string) => [...new Set(detectors.filter(one => one.group === group).map(({ id }) => id))]
   for (const [group, names] of listed) t.strictSame([...(names as string[])].sort(), ids(group as string).sort())
@@ -63,7 +63,7 @@ function codesInSource(pattern: RegExp): string[] {
   return [...new Set(found)].sort()
 }
 
-t.test('docs/policies.md lists every code of an error and of a warning', async t => {
+t.test('docs/policy-reference.md lists every code of an error and of a warning', async t => {
   const codes = firstWords('Code')
   const warnings = page.split('\n## Warnings')[1] ?? ''
   t.strictSame(codes.sort(), codesInSource(/\bE_[A-Z]+(?:_[A-Z]+)*\b/g))
@@ -71,7 +71,7 @@ t.test('docs/policies.md lists every code of an error and of a warning', async t
   t.strictSame(listed.sort(), codesInSource(/(?<!constants\.)\bW_[A-Z]+(?:_[A-Z]+)*\b/g))
 })
 
-t.test('docs/policies.md names every limit', async t => {
+t.test('docs/policy-reference.md names every limit', async t => {
   for (const [name, value] of Object.entries(limits)) t.ok(page.includes(value.toLocaleString('en')), name)
 })
 
