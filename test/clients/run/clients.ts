@@ -1,4 +1,5 @@
 /** The programs and libraries that are called under `agent-gateway run`: a new one is a row here, and often a script. */
+import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type Mode, modes } from './modes.ts'
 
@@ -19,13 +20,21 @@ export interface Client {
   readonly command: (ask: Ask) => readonly string[]
   /** All, if absent. */
   readonly modes?: readonly Mode[]
+  /** What it shows at least of a refusal, where that is not the reason: its title or its status. */
+  readonly refusal?: string
   /** Where it comes from: `basic` is there wherever `npm run test:system` runs, `more` is installed by `npm run test:clients`. */
   readonly from: 'basic' | 'more'
   /** It reads no variable, and calls through the gateway under `--lock` alone. */
   readonly onlyLocked?: boolean
 }
 
-const script = (name: string): string => fileURLToPath(new URL(`scripts/${name}`, import.meta.url))
+const installed = fileURLToPath(new URL('../../../.tap/clients', import.meta.url))
+/** Where `npm run test:clients` installs what it builds and coding agents. */
+export const goClient = `${installed}/go-client`
+export const agentFolder = `${installed}/agents`
+const agent = (name: string): string => `${agentFolder}/node_modules/.bin/${name}`
+const chats = ['plain', 'stream', 'refused', 'held'] as const
+export const script = (name: string): string => fileURLToPath(new URL(`scripts/${name}`, import.meta.url))
 const shell = (text: string, ...args: string[]): readonly string[] => [
   'bash',
   '-o',
@@ -46,13 +55,18 @@ const versionOfPackage = (name: string) => [
 ]
 export const python = '/usr/bin/python3'
 /** Where `npm run test:clients` installs packages of Python. Without it those of the system are called. */
-export const pythonFolder = fileURLToPath(new URL('../../../.tap/clients/python', import.meta.url))
+export const pythonFolder = `${installed}/python`
 const byPython = (module: string) => ({
   version: [python, '-c', `import importlib.metadata as m; print(m.version('${module}'))`],
   command: ({ url, mode, file }: Ask) => [python, script(`${module}_client.py`), url, mode, file],
 })
 /** What a protocol can do that transfers no files. */
 const tools = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
+/** What those can do that install packages. */
+const packages = ['plain', 'refused', 'held', 'down'] as const
+const sum = (file: string): string => `stat -c %s ${file} && sha256sum ${file}`
+/** Where rustup brings it, it looks for the toolchain at home. */
+const cargo = ['env', `RUSTUP_HOME=${process.env['RUSTUP_HOME'] ?? `${homedir()}/.rustup`}`, 'cargo']
 const measured = 'tee >(wc -c >&2) | sha256sum'
 
 export const clients: readonly Client[] = [
@@ -72,9 +86,37 @@ export const clients: readonly Client[] = [
       return [...wget, ...(mode === 'up' ? [`--post-file=${file}`] : mode === 'held' ? ['--post-data=hello'] : [])]
     },
   },
+  {
+    ...{ name: 'git', title: 'git', from: 'basic', version: ['git', '--version'] },
+    modes: ['plain', 'refused', 'held', 'up'],
+    command({ url, mode, file }) {
+      const clone = `git clone --quiet "${url}/code.git" clone && cd clone && cat hello.txt`
+      if (mode === 'plain' || mode === 'refused') return shell(clone)
+      const push = 'git add . && git -c user.name=a -c user.email=a@b commit -qm more && git push --quiet'
+      if (mode === 'held') return shell(`${clone} && echo more > more.txt && ${push}`)
+      const again = `git clone --quiet "${url}/code.git" again && cd again && ${sum('large.bin')}`
+      return shell(`${clone} && cp "${file}" large.bin && ${push} && ${again}`)
+    },
+  },
   { name: 'requests', title: 'Python requests', from: 'basic', ...byPython('requests') },
   { name: 'httpx', title: 'Python httpx', from: 'basic', ...byPython('httpx') },
   { name: 'aiohttp', title: 'Python aiohttp', from: 'basic', ...byPython('aiohttp') },
+  {
+    ...{
+      name: 'pip',
+      title: 'pip',
+      from: 'basic',
+      refusal: 'Denied by policy',
+      version: [python, '-m', 'pip', '--version'],
+      modes: packages,
+    },
+    command({ url, mode }) {
+      // Only so it says that an index refused.
+      const options = `${mode === 'refused' ? '-vv' : '--quiet'} --no-input --no-cache-dir --no-deps --disable-pip-version-check --target .`
+      const install = `${python} -m pip install ${options} --index-url "${url}/simple/" hello-gateway`
+      return shell(`${install} && ${python} -c 'import hello_gateway' && ${sum('hello_gateway/large.bin')}`)
+    },
+  },
   {
     name: 'fetch',
     title: 'Node.js fetch',
@@ -86,6 +128,23 @@ export const clients: readonly Client[] = [
   { name: 'undici', title: 'undici', from: 'basic', version: versionOfPackage('undici'), ...byNode('undici') },
   { name: 'axios', title: 'axios', from: 'basic', version: versionOfPackage('axios'), ...byNode('axios') },
   { name: 'got', title: 'got', from: 'basic', version: versionOfPackage('got'), ...byNode('got') },
+  {
+    ...{
+      name: 'npm',
+      title: 'npm',
+      from: 'basic',
+      refusal: 'Denied by policy',
+      version: ['npm', '--version'],
+      modes: packages,
+    },
+    command({ url }) {
+      const install = `npm install --no-audit --no-fund --registry "${url}/npm/" hello-gateway`
+      const folder = 'node_modules/hello-gateway'
+      return shell(
+        `echo {} > package.json && ${install} && ${process.execPath} ${folder} && ${sum(`${folder}/large.bin`)}`,
+      )
+    },
+  },
   {
     name: 'openai',
     title: 'openai for Node.js',
@@ -104,6 +163,50 @@ export const clients: readonly Client[] = [
   { name: 'openai-python', title: 'openai for Python', from: 'more', ...byPython('openai') },
   { name: 'anthropic-python', title: 'anthropic for Python', from: 'more', ...byPython('anthropic') },
   { name: 'mcp-python', title: 'mcp for Python', from: 'more', modes: tools, ...byPython('mcp') },
+  { name: 'boto3', title: 'boto3', from: 'more', refusal: '403', ...byPython('boto3') },
+  {
+    ...{ name: 'cargo', title: 'cargo', from: 'more', version: [...cargo, '--version'], modes: packages },
+    command({ url }) {
+      const toml = `[package]\nname = "a"\nversion = "1.0.0"\n[dependencies]\nhello-gateway = { version = "1", registry = "r" }\n`
+      const registry = `[registries.r]\nindex = "sparse+${url}/cargo/"\n`
+      const project = `mkdir -p src .cargo && touch src/lib.rs && printf '${toml}' > Cargo.toml && printf '${registry}' > .cargo/config.toml`
+      const folder = 'vendor/hello-gateway'
+      return shell(
+        `${project} && CARGO_HOME=$PWD/home ${cargo.join(' ')} vendor >/dev/null && cat ${folder}/lib.rs && ${sum(`${folder}/large.bin`)}`,
+      )
+    },
+  },
+  {
+    ...{ name: 'go', title: 'Go net/http', from: 'more', version: ['go', 'version'] },
+    command: ({ url, mode, file }) => [goClient, url, mode, file],
+  },
+  {
+    ...{ name: 'java', title: 'Java HttpClient', from: 'more', version: ['java', '--version'], onlyLocked: true },
+    command: ({ url, mode, file }) => ['java', script('Calls.java'), url, mode, file],
+  },
+  {
+    ...{ name: 'claude-code', title: '@anthropic-ai/claude-code', from: 'more', modes: chats },
+    version: [agent('claude'), '--version'],
+    command({ url, mode }) {
+      const how = mode === 'stream' ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
+      const env = [
+        `ANTHROPIC_BASE_URL=${url}`,
+        'ANTHROPIC_API_KEY=unused',
+        'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1',
+      ]
+      return ['env', ...env, agent('claude'), '-p', 'hello', ...how]
+    },
+  },
+  {
+    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: ['plain', 'refused', 'held'] },
+    version: [agent('codex'), '--version'],
+    command({ url }) {
+      const provider = { name: 'test', base_url: `${url}/v1`, wire_api: 'responses' }
+      const settings = Object.entries(provider).map(([name, value]) => `model_providers.test.${name}="${value}"`)
+      const options = [...settings, 'model_provider="test"'].flatMap(setting => ['-c', setting])
+      return [agent('codex'), 'exec', '--skip-git-repo-check', ...options, '-m', 'm', 'hello']
+    },
+  },
 ]
 
 export const modesOf = ({ modes: some }: Client): readonly Mode[] => some ?? (Object.keys(modes) as Mode[])

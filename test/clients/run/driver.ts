@@ -10,10 +10,12 @@ import { merge } from '../../fixtures/gateway.ts'
 import { testdir } from '../../fixtures/testdir.ts'
 import { type Client, clients, modesOf, pythonFolder } from './clients.ts'
 import { greeting, type Mode, modes, parts, reason } from './modes.ts'
+import { createGit } from './servers/git.ts'
 import { answerMcp } from './servers/mcp.ts'
 import { answerModels } from './servers/models.ts'
+import { createPackages } from './servers/packages.ts'
 import { type Session, type Started, startSession } from './session.ts'
-import { type Server, startUpstream } from './upstream.ts'
+import { startUpstream } from './upstream.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -25,7 +27,6 @@ const named = new Set(isWhole && whole !== 'all' ? whole.split(',') : [])
 const size = isWhole ? 100_000_000 : 1
 /** What a normal run asks: the others take minutes. */
 const quick: readonly Mode[] = ['plain', 'refused', 'held']
-const servers: readonly Server[] = [answerModels, answerMcp]
 
 const contains = (value: string) => ({ field: 'input.path', operator: 'contains', value })
 const policy = {
@@ -46,6 +47,8 @@ async function startField(t: Test, isLocked: boolean) {
   const file = join(work, 'large.bin')
   const content = randomFillSync(Buffer.alloc(size))
   writeFileSync(file, content)
+  const packages = createPackages(join(work, 'packages'), file)
+  const servers = [answerModels, answerMcp, packages, await createGit(t)]
   const upstream = await startUpstream(t, file, servers)
   const more = {
     Policies: [{ name: 'allow-all', default: 'Allow' }, policy],
@@ -109,8 +112,8 @@ export async function testMatrix(t: Test, { isLocked }: { readonly isLocked: boo
   const field = await startField(t, isLocked)
   const { session } = await field.openSession()
   for (const client of clients.filter(client => isAsked(client, isLocked))) {
-    t.comment(`${client.title}: ${await versionOf(field, session, client)}`)
     await t.test(`${client.title}${isLocked ? ', locked' : ''}`, async t => {
+      t.comment(`${client.title}: ${await versionOf(field, session, client)}`)
       for (const mode of modesOf(client).filter(mode => isWhole || quick.includes(mode)))
         await t.test(modes[mode], t => checks[mode](t, field, { client, mode, session }))
     })
@@ -172,7 +175,7 @@ const checks: Readonly<Record<Mode, Check>> = {
   async refused(t, field, asked) {
     const started = start(field, asked)
     t.not(await started.ended, 0)
-    t.match(started.said(), reason)
+    t.match(started.said(), asked.client.refusal ?? reason)
     t.strictSame(field.upstream.seen(asked.mode, asked.client.name), [])
   },
   async held(t, field, asked) {

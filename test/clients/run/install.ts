@@ -1,7 +1,7 @@
 /** Installs what `npm run test:clients` calls and neither npm nor the packages of the system bring, below `.tap/`. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { python, pythonFolder } from './clients.ts'
+import { agentFolder, goClient, python, pythonFolder, script } from './clients.ts'
 
 function run(what: string, command: readonly [string, ...string[]]): void {
   console.log(`Installing ${what}`)
@@ -15,3 +15,17 @@ function run(what: string, command: readonly [string, ...string[]]): void {
 const requirements = fileURLToPath(new URL('requirements.txt', import.meta.url))
 const pip = [python, '-m', 'pip', 'install', '--quiet', '--root-user-action=ignore', '--upgrade'] as const
 run('the clients in Python', [...pip, '--target', pythonFolder, '-r', requirements])
+
+// Each brings a program of some hundred megabytes.
+const agents = ['@anthropic-ai/claude-code@2.1.331', '@openai/codex@0.169.0']
+run('coding agents', [
+  'npm',
+  'install',
+  '--prefix',
+  agentFolder,
+  '--no-audit',
+  '--no-fund',
+  '--loglevel=error',
+  ...agents,
+])
+run('the client in Go', ['go', 'build', '-o', goClient, script('main.go')])

@@ -65,9 +65,14 @@ function answerPlain({ mode, req, res, seen, file, released }: Asked): void {
     res.writeHead(200, { 'Content-Type': 'text/plain' }).write(`${parts.first}\n`)
     void released.then(() => res.end(`${parts.last}\n`))
   } else if (mode === 'down') sendFile(res, file)
-  else if (mode === 'up') req.on('end', () => res.end(`${seen.bodyBytes} ${seen.sha256}\n`))
-  else res.end(`${greeting}\n`)
+  else if (mode === 'up') {
+    // Clients of S3 take another body than XML for an error.
+    const body = () => (req.method === 'PUT' ? '' : `${sumOf(seen)}\n`)
+    req.on('end', () => res.setHeader('ETag', sumOf(seen)).end(body()))
+  } else res.end(`${greeting}\n`)
 }
+
+const sumOf = ({ bodyBytes, sha256 }: Seen): string => `${bodyBytes} ${sha256}`
 
 export function sendFile(res: ServerResponse, file: string): void {
   res.writeHead(200, { 'Content-Length': statSync(file).size, 'Content-Type': 'application/octet-stream' })
