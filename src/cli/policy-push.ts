@@ -1,17 +1,19 @@
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import { type FieldError, StartupError } from '../base/refusals.ts'
-import type { PolicyInput } from '../policies/entry.ts'
+import { type PolicyInput, prepareSet } from '../policies/entry.ts'
 import { readPolicyFolder } from '../policies/files.ts'
+import { decisionSettings, languageOf, soloRulebooks } from '../policies/language.ts'
+import { createSelfTest } from '../policies/policy-tests.ts'
 import { requestAdminToken } from './admin-token.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { callJson, findGateway } from './gateway-address.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy push FOLDER [--prune] [--at ADDRESS] [--config FILE]
 
 Puts the policies in the files of FOLDER into the store of the running gateway, all of them or none, in one commit.
-They are in force in every gateway when the command ends. Check and test them before: policy check, policy test.
+They are in force in every gateway when the command ends. The tests of FOLDER, *.test.yaml, run first: when one fails, nothing is pushed.
 A policy that is in a file of the gateway, or in its settings, cannot be pushed.
 
 The token of an admin is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.
@@ -33,6 +35,7 @@ export async function run(shell: Shell): Promise<number> {
   if (folder === undefined) throw new UsageError('FOLDER is missing')
   const inputs = await readFolder(folder)
   const configuration = readConfiguration(shell, values.config)
+  await testFolder(folder, inputs, configuration)
   const gateway = await findGateway(configuration, values.at)
   const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
   const body = { policies: inputs.map(({ document }) => document), prune: values.prune ?? false }
@@ -59,6 +62,18 @@ async function readFolder(folder: string): Promise<readonly PolicyInput[]> {
   if (lines.length > 0) throw new StartupError(lines.join('\n'))
   if (inputs.length === 0) throw new StartupError(`${folder} contains no policy files (*.yaml).`)
   return inputs
+}
+
+/**
+ * Mistakes in policies are left to the gateway, which knows its own language.
+ *
+ * @throws StartupError with a line for each test that fails
+ */
+async function testFolder(folder: string, inputs: readonly PolicyInput[], { config }: Configuration): Promise<void> {
+  const { entries, lines } = await prepareSet(languageOf(config), inputs)
+  if (lines.length > 0) return
+  const failed = await createSelfTest(folder)(soloRulebooks(entries, decisionSettings(config)))
+  if (failed.length > 0) throw new StartupError(['nothing was pushed:', ...failed].join('\n  '))
 }
 
 /** The error with its place in the file. */
