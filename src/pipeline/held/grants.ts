@@ -4,9 +4,13 @@ import type { Decided, Exchange } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { suspensionOf } from './suspend.ts'
 
-/** True when a grant lets this request pass; its use is on record then. */
-export async function useGrant(exchange: Decided, parts: Parts): Promise<boolean | Refusal> {
-  const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts))
+/** True when a grant lets this request pass; its use is on record then. @param prepare as of `Grants.use` */
+export async function useGrant(
+  exchange: Decided,
+  parts: Parts,
+  prepare: () => Refusal | undefined | Promise<Refusal | undefined>,
+): Promise<boolean | Refusal> {
+  const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts), prepare)
   exchange.grantId = undefined
   if (used === undefined || isRefusal(used)) return used ?? false
   exchange.grantId = used.grant.id

@@ -1,21 +1,22 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { settleSpend } from '../budgets/reservation.ts'
 import { reserve } from '../budgets/reserve.ts'
-import type { Exchange, Sendable, StepOutcome, StepResult } from '../exchange.ts'
+import type { Exchange, Sendable } from '../exchange.ts'
 import { receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
 import { passCircuit } from './circuit.ts'
 
 /** Reserves what the call can cost in the budgets of its agent. A body that the decision did not need is held then. */
-export function reserveSpend(exchange: Sendable, parts: Parts): StepResult {
-  if (parts.budgets === undefined) return undefined
+export function reserveSpend(exchange: Sendable, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
+  // Reserved before a grant was used, if that let the call pass.
+  if (parts.budgets === undefined || exchange.spend !== undefined) return undefined
   const isStream = exchange.fields.webSocket || exchange.addressing.road === 'tunnel'
   const outcome = reserve(exchange, { isStream, bodyOf: () => bodyOf(exchange, parts) }, parts.budgets)
   return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : outcome
 }
 
 /** The permit of the circuit was given back while the body was read. */
-function goOn(exchange: Sendable, outcome: Refusal | undefined, parts: Parts): StepOutcome {
+function goOn(exchange: Sendable, outcome: Refusal | undefined, parts: Parts): Refusal | undefined {
   return outcome ?? (exchange.isOver ? undefined : passCircuit(exchange, parts))
 }
 

@@ -1,12 +1,13 @@
 import { isRefusal, refuse } from '../../base/refusals.ts'
-import type { Decided, StepOutcome, StepResult } from '../exchange.ts'
+import type { Decided, Sendable, StepOutcome, StepResult } from '../exchange.ts'
 import { useGrant } from '../held/grants.ts'
 import { suspend } from '../held/suspend.ts'
 import type { Parts } from '../parts.ts'
+import { releaseSpend, reserveSpend } from './budgets.ts'
 import { notHeld } from './handshake.ts'
 
 /** Holds a request for a person, if the decision says so and no grant covers it. */
-export function review(exchange: Decided, parts: Parts): StepResult {
+export function review(exchange: Sendable, parts: Parts): StepResult {
   if (exchange.effect !== 'Hitl') return undefined
   if (exchange.addressing.road === 'tunnel') return tunnelNotHeld
   return exchange.fields.webSocket ? notHeld : hold(exchange, parts)
@@ -14,8 +15,10 @@ export function review(exchange: Decided, parts: Parts): StepResult {
 
 const tunnelNotHeld = refuse('tunnel_needs_review')
 
-async function hold(exchange: Decided, parts: Parts): Promise<StepOutcome> {
-  const granted = await useGrant(exchange, parts)
+async function hold(exchange: Sendable, parts: Parts): Promise<StepOutcome> {
+  // A use of the grant would be lost with a call that a budget refuses.
+  const granted = await useGrant(exchange, parts, () => reserveSpend(exchange, parts))
+  if (granted !== true) releaseSpend(exchange, parts)
   if (isRefusal(granted)) return granted
   return granted ? undefined : ((await suspend(exchange, parts)) ?? 'answered')
 }
