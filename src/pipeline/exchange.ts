@@ -116,6 +116,7 @@ export class Exchange {
 
   /** What it has reserved of budgets (budgets/); undefined once it was settled. */
   spend: SpendReservation | undefined = undefined
+  budget: string | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: ExchangeSender | undefined = undefined

@@ -24,6 +24,8 @@ export interface SpendReservation {
 /** A call that may have reserved something. */
 export interface Spender {
   spend: SpendReservation | undefined
+  /** Names of the budgets that count it, or of the one that refused it, for the log. */
+  budget: string | undefined
 }
 
 /** Calls of any kind. */

@@ -161,12 +161,14 @@ function takeOnce(
   const reserved = book.reserve(charges, clock.steady())
   if (reserved === undefined) {
     call.spend = { charges, billed, isSent: false }
+    call.budget = charges.map(({ rule }) => rule.name).join()
     return undefined
   }
   if (!('bar' in reserved)) return reserved
   const { charge, bar } = reserved
   const rule = charges.find(({ key }) => key === charge.key)?.rule
   if (rule === undefined) throw new Error('cannot happen: a call is barred by a budget of another call')
+  call.budget = rule.name
   const state = book.stateOf(charge.key)
   return refuseBarred({ rule, bar, state, now: clock.now(), currency: config.Metering.Currency })
 }

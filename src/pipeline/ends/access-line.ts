@@ -40,6 +40,7 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     number('ms', rounded(ms)) +
     number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
     number('bytesOut', exchange.bytesDown) +
+    plain('budget', exchange.budget) +
     (exchange.meter === undefined ? '' : usageMembers(exchange.meter.usage))
   )
 }

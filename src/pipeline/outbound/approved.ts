@@ -30,6 +30,7 @@ export class ApprovedCall implements Call {
   resolution: Resolution | undefined = undefined
   credentials: readonly string[] | undefined = undefined
   spend: SpendReservation | undefined = undefined
+  budget: string | undefined = undefined
   /** Reads what it uses; undefined when nothing does. */
   meter: UsageMeter | undefined = undefined
 
