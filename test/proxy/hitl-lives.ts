@@ -127,6 +127,23 @@ t.test('a body longer than may be held is 413, and one as long as may be is held
   t.equal(origin.seen.length, 0)
 })
 
+t.test('a body without a length that no rule can read is held as well, or refused by its length', async t => {
+  const review = await startReview(t, {
+    config: { Proxy: { MaxEvaluatedBodyBytes: 1_024 }, HumanInTheLoop: { MaxStoredBodyBytes: 4_096 } },
+  })
+  const { proxy, bot, origin } = review
+  const post = (length: number) => {
+    const init = { method: 'POST', body: new Blob(['x'.repeat(length)]).stream(), duplex: 'half' } as RequestInit
+    return proxy(bot.token, `${origin.url}/things`, init)
+  }
+  const held = await post(2_048)
+  t.equal(held.status, 202)
+  const approved = await review.approve(held.headers.get('gateway-hitl-id')!)
+  t.equal(approved.status, 200)
+  t.equal(origin.seen[0]?.bodyBytes, 2_048)
+  t.match(await (await post(5_000)).json(), { status: 413, code: 'body_too_large' })
+})
+
 t.test("a circuit that is probed by a request that waits lets that request's replay pass", async t => {
   let broken = true
   const clock = createClock(Date.now())

@@ -21,6 +21,8 @@ export interface HeldBody {
 export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
   const { req } = exchange
   const since = parts.clock.steady()
+  // Bytes that an earlier step has put back come again, and are counted again.
+  letGo(exchange, parts)
   if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
   return new Promise(resolve => {
     const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
@@ -48,7 +50,8 @@ export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts
     }
     const end = () => done(true)
     const leave = () => done(clientLeft())
-    req.on('data', take).on('end', end).on('close', leave)
+    // That step has paused it.
+    req.on('data', take).on('end', end).on('close', leave).resume()
   })
 }
 
