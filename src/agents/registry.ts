@@ -45,6 +45,7 @@ export interface Registry {
   register(registration: Registration, by: By): Promise<AgentRecord | Refusal>
   setPolicy(id: string, policyName: string | null, by: By): Promise<AgentRecord | Refusal>
   setRoles(id: string, roles: readonly Role[], by: By): Promise<AgentRecord | Refusal>
+  setTags(id: string, tags: Readonly<Record<string, string>>, by: By): Promise<AgentRecord | Refusal>
   setExternalSubject(id: string, subject: string | null, by: By): Promise<AgentRecord | Refusal>
   transition(id: string, transition: Transition, by: By): Promise<AgentRecord | Refusal>
   /** Gives the agent a new random secret, returned this once. The old one stops working. */
@@ -138,6 +139,10 @@ class StoredRegistry implements Registry {
   async setRoles(id: string, roles: readonly Role[], by: By) {
     const refusal = rolesProblem(this.get(id), roles)
     return refusal ?? this.#change(id, { roles: [...new Set(roles)] }, { action: 'agent.roles', by })
+  }
+
+  setTags(id: string, tags: Readonly<Record<string, string>>, by: By) {
+    return this.#change(id, { tags }, { action: 'agent.tags', by })
   }
 
   setExternalSubject(id: string, externalSubject: string | null, by: By) {

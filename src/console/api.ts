@@ -18,6 +18,8 @@ export interface CallOptions {
   readonly body?: unknown
   /** Digest of the request that the reviewer read. */
   readonly digest?: string
+  /** A repeat with the same one creates nothing more. */
+  readonly idempotencyKey?: string
   readonly signal?: AbortSignal
   readonly lastEventId?: string
   /** Absent: that of the session. */
@@ -46,6 +48,7 @@ function headersFor(options: CallOptions): { readonly headers: Headers; readonly
   if (token !== undefined) headers.set('Authorization', `Bearer ${token}`)
   if (options.body !== undefined) headers.set('Content-Type', 'application/json')
   if (options.digest !== undefined) headers.set('If-Match', `"${options.digest}"`)
+  if (options.idempotencyKey !== undefined) headers.set('Idempotency-Key', options.idempotencyKey)
   if (options.lastEventId !== undefined) headers.set('Last-Event-ID', options.lastEventId)
   return { headers, token }
 }

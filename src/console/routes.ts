@@ -41,6 +41,11 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./agents/list.tsx')).AgentsPage),
   },
   {
+    pattern: '/agents/new',
+    roles: ['admin'],
+    page: later(async () => (await import('./agents/new.tsx')).NewAgentPage),
+  },
+  {
     pattern: '/agents/:id',
     roles: everyone,
     page: later(async () => (await import('./agents/page.tsx')).AgentPage),
@@ -55,6 +60,16 @@ export const routes: readonly Route[] = [
     pattern: '/policies/:name',
     roles: readers,
     page: later(async () => (await import('./policies/page.tsx')).PolicyPage),
+  },
+  {
+    pattern: '/policies/:name/edit',
+    roles: readers,
+    page: later(async () => (await import('./policies/edit.tsx')).EditPolicyPage),
+  },
+  {
+    pattern: '/new-policy',
+    roles: ['admin'],
+    page: later(async () => (await import('./policies/edit.tsx')).NewPolicyPage),
   },
   {
     pattern: '/audit',

@@ -17,7 +17,15 @@ export default defineConfig({
         // Small files of their own compress badly: together these pages are a quarter smaller. What the queue needs stays out.
         codeSplitting: {
           includeDependenciesRecursively: false,
-          groups: [{ name: 'pages', test: /src\/console\/(?:history|grants|agents|policies|audit|parts\/filters)\b/ }],
+          groups: [
+            // On its page alone.
+            {
+              name: 'editor',
+              test: /policies\/(?:edit|text-area|completion|places|diff|diff-view|publish-dialog|tests)\./,
+              priority: 1,
+            },
+            { name: 'pages', test: /src\/console\/(?:history|grants|agents|policies|audit|parts\/filters)\b/ },
+          ],
         },
       },
     },

@@ -3,8 +3,8 @@ import type { By } from '../agents/registry.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { PolicyBook } from '../policies/book.ts'
-import type { Role } from '../storage/store.ts'
-import { bodyOf, done, type Handlers, type ManagementCall } from './call.ts'
+import type { AgentRecord, Role } from '../storage/store.ts'
+import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -16,7 +16,7 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
   return {
     listAgents(call) {
       const page = readPage(call)
-      const { items, totalCount } = cutPage(registry.values(), page)
+      const { items, totalCount } = cutPage(matching(registry.values(), textsOf(call)['search']), page)
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
     getAgent(call) {
@@ -35,6 +35,10 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
       const { roles } = bodyOf<{ readonly roles: readonly Role[] }>(call)
       return doneUnlessRefused(await registry.setRoles(call.named, roles, by(call)))
     },
+    async assignTags(call) {
+      const { tags } = bodyOf<{ readonly tags: Readonly<Record<string, string>> }>(call)
+      return doneUnlessRefused(await registry.setTags(call.named, tags, by(call)))
+    },
     async liftQuarantine(call) {
       // Spec 3.1 asks for no more than that the agent exists: an active one is as it should be.
       if (registry.get(call.named)?.status === 'Active') return done
@@ -49,6 +53,16 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
     deactivateAgent: change('deactivate'),
     activateAgent: change('activate'),
   }
+}
+
+function matching(agents: readonly AgentRecord[], search: string | undefined): readonly AgentRecord[] {
+  if (search === undefined || search === '') return agents
+  const wanted = search.toLowerCase()
+  return agents.filter(({ id, name, ownerId, policyName, tags }) =>
+    [id, name, ownerId, policyName ?? '', ...Object.entries(tags).flat()].some(text =>
+      text.toLowerCase().includes(wanted),
+    ),
+  )
 }
 
 /** Why an agent cannot have this policy. */

@@ -1,15 +1,17 @@
-import { isRefusal, refuse } from '../base/refusals.ts'
-import { jsonReply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
+import type { PolicyEditor } from '../policies/edit.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
+import { lintPolicy } from '../policy/lint/lint.ts'
 import { by } from './agents.ts'
-import { bodyOf, done, type Handlers } from './call.ts'
+import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers({ book, explain, hits, shadows }: ManagementParts): Handlers['guarded'] {
+export function policyHandlers({ book, explain, hits, shadows, clock }: ManagementParts): Handlers['guarded'] {
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -29,7 +31,7 @@ export function policyHandlers({ book, explain, hits, shadows }: ManagementParts
     async createPolicy(call) {
       const key = readIdempotencyKey(call)
       if (isRefusal(key)) return key
-      const entry = await book.create(call.body, by(call), key !== undefined)
+      const entry = await book.create(call.body, editorOf(call), key !== undefined)
       if (isRefusal(entry)) return entry
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
     },
@@ -38,13 +40,14 @@ export function policyHandlers({ book, explain, hits, shadows }: ManagementParts
       return isRefusal(pushed) ? pushed : jsonReply(200, pushed)
     },
     async replacePolicy(call) {
-      const entry = await book.replace(call.named, bodyOf<object>(call), by(call))
+      const entry = await book.replace(call.named, bodyOf<object>(call), editorOf(call))
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry))
     },
     async deletePolicy(call) {
       const removed = await book.remove(call.named, by(call))
       return isRefusal(removed) ? removed : done
     },
+    checkPolicy: call => check(bodyOf<PolicyDraft>(call), { book, explain, clock }),
     async explainPolicy(call) {
       const policy = book.get(call.named)
       if (policy === undefined) return refuse('not_found')
@@ -53,6 +56,35 @@ export function policyHandlers({ book, explain, hits, shadows }: ManagementParts
     },
   }
 }
+
+interface PolicyDraft {
+  readonly policy: object
+  readonly requests?: readonly unknown[]
+}
+
+/** A policy that is not in force: its mistakes, or its warnings and what it decides. */
+async function check(
+  { policy, requests = [] }: PolicyDraft,
+  { book, explain, clock }: Pick<ManagementParts, 'book' | 'explain' | 'clock'>,
+): Promise<Reply | Refusal> {
+  const entry = await book.check(policy)
+  if (isRefusal(entry)) return entry
+  const { compiled } = entry
+  const explanations: object[] = []
+  for (const request of requests) {
+    const explanation = await explain(compiled, request)
+    if (isRefusal(explanation)) return explanation
+    explanations.push(explanation)
+  }
+  const { warnings } = lintPolicy(compiled.policy, { now: clock.now() })
+  return jsonReply(200, {
+    version: compiled.version,
+    warnings: warnings.map(({ code, path, message }) => ({ code, path, message })),
+    explanations,
+  })
+}
+
+const editorOf = (call: ManagementCall): PolicyEditor => ({ ...by(call), comment: textsOf(call)['comment'] })
 
 function summarise({ document, source }: PolicyEntry) {
   const { name, description, owner } = document

@@ -2,7 +2,7 @@ import type { Refusal } from '../base/refusals.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Store } from '../storage/store.ts'
 import { createActivePolicies } from './active-policies.ts'
-import { createPolicy, type EditParts, type PolicyEditor, removePolicy, replacePolicy } from './edit.ts'
+import { createPolicy, type EditParts, type PolicyEditor, prepareEdit, removePolicy, replacePolicy } from './edit.ts'
 import type { PolicyEntry, PreparedSet } from './entry.ts'
 import { type PolicyPush, type Pushed, pushPolicies } from './push.ts'
 import { followStored, type StoredParts } from './stored.ts'
@@ -30,6 +30,8 @@ export interface PolicyBook {
    * the result.
    */
   create(document: unknown, by: PolicyEditor, isRepeatable?: boolean): Promise<PolicyEntry | Refusal>
+  /** Checks a document as `create` does, and stores nothing. Refusals: invalid_policy. */
+  check(document: unknown): Promise<PolicyEntry | Refusal>
   /** Several in one commit. Refusals: invalid_policy, read_only, in_use. */
   push(push: PolicyPush, by: PolicyEditor): Promise<Pushed | Refusal>
   /** Refusals: invalid_policy, not_found, read_only. */
@@ -74,6 +76,7 @@ export function createBook(options: BookOptions): PolicyBook {
     entry: name => active.inForce.get(name),
     list: () => active.list,
     create: (document, by, isRepeatable = false) => edits(() => createPolicy(parts, document, by, isRepeatable)),
+    check: document => prepareEdit(parts, document, options.clock.now()),
     push: (push, by) => edits(() => pushPolicies(parts, push, by)),
     replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
     remove: (name, by) => edits(() => removePolicy(parts, name, by)),

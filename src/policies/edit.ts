@@ -10,6 +10,8 @@ import { type PolicyEntry, prepare } from './entry.ts'
 export interface PolicyEditor {
   readonly actor: string
   readonly requestId: string | null
+  /** Why; for the entry of the trail. */
+  readonly comment?: string | undefined
 }
 
 /** What a change over the API needs. A policy is checked and compiled, then stored; the feed puts it in force. */
@@ -49,8 +51,8 @@ export async function createPolicy(
   }
   if (active.inForce.has(name)) return existing()
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
-  const details = { after: entry.compiled.version, document: entry.document }
-  const audit = { at: now, ...by, action: 'policy.create', subject: name, details }
+  const details = { after: entry.compiled.version, ...commentOf(by), document: entry.document }
+  const audit = { at: now, ...actorOf(by), action: 'policy.create', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
   return stored === 'exists' ? existing() : entry
 }
@@ -65,11 +67,16 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt: clock.now() }
-  const details = { before: before.compiled.version, after: entry.compiled.version, document: entry.document }
-  const audit = { at: clock.now(), ...by, action: 'policy.replace', subject: name, details }
+  const versions = { before: before.compiled.version, after: entry.compiled.version }
+  const details = { ...versions, ...commentOf(by), document: entry.document }
+  const audit = { at: clock.now(), ...actorOf(by), action: 'policy.replace', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.update(record, audit))
   return stored === 'notFound' ? refuse('not_found') : entry
 }
+
+const actorOf = ({ actor, requestId }: PolicyEditor) => ({ actor, requestId })
+
+const commentOf = ({ comment }: PolicyEditor) => (comment === undefined || comment === '' ? {} : { comment })
 
 /** Resolves when the policy is in force. */
 async function keep<T>({ known }: EditParts, entry: PolicyEntry, { document }: PolicyRecord, store: () => Promise<T>) {
@@ -96,7 +103,12 @@ export async function removePolicy(
   return (await store.policies.remove(name, audit)) ? { removed: name } : refuse('not_found')
 }
 
-async function prepareEdit(parts: EditParts, document: unknown, createdAt: number): EditResult {
+/** A policy that the API may store, or its mistakes. */
+export async function prepareEdit(
+  parts: Pick<EditParts, 'language'>,
+  document: unknown,
+  createdAt: number,
+): EditResult {
   const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }

@@ -50,7 +50,10 @@ export interface AgentRecord {
 
 /** The fields of an agent that change after registration. */
 export type AgentChange = Partial<
-  Pick<AgentRecord, 'status' | 'policyName' | 'roles' | 'externalSubject' | 'trustValue' | 'trustAt' | 'weakSecret'>
+  Pick<
+    AgentRecord,
+    'status' | 'policyName' | 'roles' | 'externalSubject' | 'tags' | 'trustValue' | 'trustAt' | 'weakSecret'
+  >
 > & { readonly secretHash?: string }
 
 /** Trust of an agent, and what is remembered to judge the next event. */

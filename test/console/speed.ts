@@ -111,3 +111,19 @@ t.test('a request is shown with its event, after 100 ms of work, and the list is
   t.ok(Math.min(...times) <= 100, `${times} ms`)
   t.equal(read, 0)
 })
+
+t.test('8 MB of JSON open after a second of work', async t => {
+  const page = await signedIn(t, reviewer)
+  const item = { name: 'customer', tags: ['a', 'b'], active: true, note: 'x'.repeat(60) }
+  const body = JSON.stringify(Array.from({ length: 62_000 }, (_, id) => ({ id, ...item })))
+  t.ok(body.length > 7_500_000)
+  const held = await hold('/large', { headers: { 'Content-Type': 'application/json' }, body })
+  const taken = await timer(page)
+  const before = await taken()
+  await page.goto(`${bench.url}/console/#/requests/${held}`)
+  await shows(page, '.json')
+  const ms = (await taken()) - before
+  t.comment(`${Math.round(ms)} ms`)
+  t.ok(ms <= 1_000, `${ms} ms`)
+  await bench.deny(held)
+})

@@ -51,3 +51,32 @@ t.test('a page that is no page is 400 and named', async t => {
     json: { errors: [{ field: 'page', message: 'must be given once' }] },
   })
 })
+
+t.test('agents are found by name, owner, id, policy and tags, in pages', async t => {
+  const { call, admin, agent } = await startControl(t)
+  const bot = await agent({ name: 'Billing bot', ownerId: 'team-pay', tags: { region: 'North' } })
+  await agent({ name: 'other', ownerId: 'team-x' })
+  const found = async (search: string) =>
+    (await call('GET', `/agents?search=${encodeURIComponent(search)}`, { token: admin.token })).json
+  for (const search of ['billing', 'TEAM-PAY', bot.id.slice(2, 12), 'north', 'region']) {
+    t.match(await found(search), { totalCount: 1, items: [{ id: bot.id }] }, search)
+  }
+  t.match(await found('nobody'), { totalCount: 0, items: [] })
+  t.ok((await found('')).totalCount > 1)
+})
+
+t.test('tags are set at the registration, and replaced', async t => {
+  const { call, admin, registry } = await startControl(t)
+  const body = { name: 'tagged', ownerId: 'me', tags: { team: 'a' } }
+  const { json, status } = await call('POST', '/agents', { token: admin.token, body })
+  t.equal(status, 201)
+  t.strictSame(registry.get(json.id)?.tags, { team: 'a' })
+  const put = (tags: unknown, id = json.id) => call('PUT', `/agents/${id}/tags`, { token: admin.token, body: { tags } })
+  t.match(await put({ region: 'north' }), { status: 200, text: '' })
+  t.strictSame(registry.get(json.id)?.tags, { region: 'north' })
+  t.match((await call('GET', `/agents/${json.id}`, { token: admin.token })).json, { tags: { region: 'north' } })
+  for (const bad of [null, [], { a: 1 }, { 'no blank': 'x' }, { a: 'x'.repeat(201) }])
+    t.match(await put(bad), { status: 400 })
+  t.match(await put({}, 'x'), { status: 404 })
+  t.strictSame(registry.get(json.id)?.tags, { region: 'north' })
+})

@@ -2,8 +2,7 @@ import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { Text } from '../parts/text.tsx'
 import type { Agent } from '../types.ts'
-import { PolicyDialog } from './policy-dialog.tsx'
-import { RolesDialog } from './roles-dialog.tsx'
+import { PolicyDialog, RolesDialog, SecretDialog, TagsDialog } from './other-dialogs.tsx'
 
 /** A change of the status, which the API has as an operation of its own. */
 interface Change {
@@ -14,7 +13,13 @@ interface Change {
   readonly warning: string
 }
 
-export type Action = Change | { readonly name: 'Policy' | 'Roles'; readonly tone: undefined }
+/** Asks for more than a yes. */
+interface Assignment {
+  readonly name: 'Policy' | 'Roles' | 'Tags' | 'Secret'
+  readonly tone: undefined
+}
+
+export type Action = Change | Assignment
 
 const quarantine: Change = {
   name: 'Quarantine',
@@ -54,18 +59,19 @@ const revoke: Change = {
     'This cannot be undone: the agent never gets in again, under no token and no key, and its waiting requests cannot be approved.',
 }
 
-const policy: Action = { name: 'Policy', tone: undefined }
-const roles: Action = { name: 'Roles', tone: undefined }
+const dialogs = { Policy: PolicyDialog, Roles: RolesDialog, Tags: TagsDialog, Secret: SecretDialog }
+
+const assignments = (['Policy', 'Roles', 'Tags', 'Secret'] as const).map(name => ({ name, tone: undefined }))
 
 /** What an admin can do with an agent as it is now. */
 export function actionsFor({ status }: Agent): readonly Action[] {
   switch (status) {
     case 'Active':
-      return [policy, roles, deactivate, quarantine, revoke]
+      return [...assignments, deactivate, quarantine, revoke]
     case 'Quarantined':
-      return [policy, roles, lift, revoke]
+      return [...assignments, lift, revoke]
     case 'Inactive':
-      return [policy, roles, activate, revoke]
+      return [...assignments, activate, revoke]
     case 'Revoked':
       return []
   }
@@ -79,8 +85,10 @@ interface ActionProps {
 }
 
 export function ActionDialog({ action, agent, onClose, onDone }: ActionProps) {
-  if (action.name === 'Policy') return <PolicyDialog agent={agent} onClose={onClose} onDone={onDone} />
-  if (!('operation' in action)) return <RolesDialog agent={agent} onClose={onClose} onDone={onDone} />
+  if (!('operation' in action)) {
+    const Dialog = dialogs[action.name]
+    return <Dialog agent={agent} onClose={onClose} onDone={onDone} />
+  }
   const { operation } = action
   return (
     <Act

@@ -1,25 +1,48 @@
 import { query } from '../api.ts'
-import { Pages, pageNumber } from '../parts/filters.tsx'
+import { FilterText, Pages, pageNumber } from '../parts/filters.tsx'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
+import { Empty } from '../parts/states.tsx'
 import { Status, Trust } from '../parts/status.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
-import { hrefOf } from '../router.ts'
+import { hrefOf, search } from '../router.ts'
+import { isAdmin } from '../session.ts'
 import type { AgentPage, AgentSummary } from '../types.ts'
 
 export const AgentsPage: Page = () => {
-  const reading = useRead<AgentPage>(`/agents${query({ page: pageNumber(), pageSize: 100 })}`)
+  const wanted = search.value.get('search') ?? undefined
+  const reading = useRead<AgentPage>(`/agents${query({ page: pageNumber(), pageSize: 100, search: wanted })}`)
   return (
-    <Frame title="Agents">
+    <Frame
+      title="Agents"
+      aside={
+        isAdmin.value && (
+          <a class="button primary" href="#/agents/new">
+            Register an agent
+          </a>
+        )
+      }
+    >
+      <div class="filters">
+        <FilterText name="search" label="Name, owner, id, policy or tag" />
+      </div>
       <Shown reading={reading}>
         {list => (
           <>
-            <div class="card">
-              <Table label="Agents" columns={columns} items={list.items} isBusy={reading.isReading} />
-            </div>
+            {list.items.length === 0 ? (
+              <Empty title={wanted === undefined ? 'No agent is registered' : 'No agent matches'}>
+                <p>
+                  <a href="#/agents/new">Register one</a>
+                </p>
+              </Empty>
+            ) : (
+              <div class="card">
+                <Table label="Agents" columns={columns} items={list.items} isBusy={reading.isReading} />
+              </div>
+            )}
             <Pages list={list} of="agent" />
           </>
         )}

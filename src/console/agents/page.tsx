@@ -7,11 +7,12 @@ import { PolicyName } from '../parts/policy-name.tsx'
 import { useRead } from '../parts/read.ts'
 import { Status, Trust } from '../parts/status.tsx'
 import { Text } from '../parts/text.tsx'
-import { isAdmin } from '../session.ts'
+import { isAdmin, mayRead } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { AgentActivity } from '../types.ts'
 import { type Action, ActionDialog, actionsFor } from './actions.tsx'
 import { Incidents } from './incidents.tsx'
+import { Keys } from './keys.tsx'
 import { TrustHistory } from './trust.tsx'
 
 export const AgentPage: Page = ({ params: { id = '' } }) => <OneAgent key={id} id={id} />
@@ -38,6 +39,7 @@ function OneAgent({ id }: { readonly id: string }) {
         {activity => (
           <>
             <Standing activity={activity} />
+            {mayRead.value && <Keys agent={activity.agent} />}
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />
             <Verdicts activity={activity} />

@@ -5,6 +5,7 @@ import { FilterText, Pages, pageNumber } from '../parts/filters.tsx'
 import { Frame, Refresh, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
+import { save } from '../parts/save.ts'
 import { Empty } from '../parts/states.tsx'
 import { search } from '../router.ts'
 import type { AgentPage, AuditPage as List } from '../types.ts'
@@ -65,7 +66,7 @@ export const AuditPage: Page = () => {
 /** The whole trail as a file. A link cannot carry the token, so the page fetches it. */
 function Export() {
   const [isBusy, setBusy] = useState(false)
-  const save = async () => {
+  const exportAll = async () => {
     setBusy(true)
     const answer = await send('GET', '/audit/export')
     const blob = answer?.ok === true ? await answer.blob().catch(() => undefined) : undefined
@@ -75,15 +76,11 @@ function Export() {
       toast(`The trail was not saved. ${failure.detail}`, 'bad')
       return
     }
-    const link = document.createElement('a')
-    link.href = URL.createObjectURL(blob)
-    link.download = 'audit.jsonl'
-    link.click()
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+    save(blob, 'audit.jsonl')
     toast('The trail was saved as audit.jsonl.', 'good')
   }
   return (
-    <button type="button" disabled={isBusy} onClick={() => void save()}>
+    <button type="button" disabled={isBusy} onClick={() => void exportAll()}>
       {isBusy ? 'Exporting…' : 'Export all'}
     </button>
   )

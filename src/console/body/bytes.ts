@@ -1,6 +1,10 @@
 /** The bytes of a body, and their text without any loss: what is not UTF-8 stays known, and countable. */
 
-export function bytesOf(base64: string): Uint8Array {
+/** New browsers have it, and it is some ten times as fast. */
+const native = (Uint8Array as { readonly fromBase64?: (base64: string) => Uint8Array<ArrayBuffer> }).fromBase64
+
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  if (native !== undefined) return native.call(Uint8Array, base64)
   const binary = atob(base64)
   const bytes = new Uint8Array(binary.length)
   for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)

@@ -8,6 +8,8 @@ export interface Marking {
   readonly detector?: string | undefined
   /** How the value is another one than before. */
   readonly change?: string | undefined
+  /** Whether it is what the person looks for. */
+  readonly isMatch?: boolean | undefined
 }
 
 /** Characters from `from` on and before `to`. */
@@ -21,13 +23,16 @@ export interface Segment extends Marking {
   readonly text: string
 }
 
-export const isMarked = ({ detector, change }: Marking): boolean => detector !== undefined || change !== undefined
+export const isMarked = ({ detector, change, isMatch }: Marking): boolean =>
+  detector !== undefined || change !== undefined || isMatch === true
 
 /** How many there are of each kind, in words; empty for none. */
 export function markingsText(list: readonly Marking[]): string {
   const findings = list.filter(({ detector }) => detector !== undefined).length
   const changes = list.filter(({ change }) => change !== undefined).length
+  const matches = list.filter(({ isMatch }) => isMatch === true).length
   const texts = [
+    ...(matches > 0 ? [plural(matches, 'match', 'matches')] : []),
     ...(findings > 0 ? [plural(findings, 'finding')] : []),
     ...(changes > 0 ? [plural(changes, 'change')] : []),
   ]
@@ -35,15 +40,16 @@ export function markingsText(list: readonly Marking[]): string {
 }
 
 /**
- * Adds changed values to findings. They do not overlap: the first finding within a changed value says that it is one.
+ * Adds other markings to findings. They do not overlap: the first finding within an added one is marked by both.
  *
- * @param changes in order
+ * @param more in order
  */
-export function withChanges(findings: readonly Finding[], changes: readonly Finding[]): readonly Finding[] {
+export function withMarkings(findings: readonly Finding[], more: readonly Finding[]): readonly Finding[] {
   const all = [...findings]
-  const added = changes.filter(change => {
-    const [first] = touching(findings, change.from, change.to)
-    if (first !== undefined) all[all.indexOf(first)] = { ...first, change: change.change }
+  const added = more.filter(({ from, to, ...marking }) => {
+    const at = firstTouching(findings, from, to)
+    const first = all[at]
+    if (first !== undefined) all[at] = { ...first, ...marking }
     return first === undefined
   })
   return [...all, ...added].sort((left, right) => left.from - right.from)
@@ -64,6 +70,15 @@ export function findingsIn(bytes: Uint8Array, places: readonly Finding[]): reado
 
 /** Those that touch the range. */
 export function touching(findings: readonly Finding[], from: number, to: number): readonly Finding[] {
+  const start = firstTouching(findings, from, to)
+  if (start < 0) return []
+  let end = start
+  while (end < findings.length && (findings[end]?.from ?? to) < to) end++
+  return findings.slice(start, end)
+}
+
+/** Index of the first one that touches the range; -1 when none does. */
+function firstTouching(findings: readonly Finding[], from: number, to: number): number {
   let low = 0
   let high = findings.length
   while (low < high) {
@@ -71,9 +86,7 @@ export function touching(findings: readonly Finding[], from: number, to: number)
     if ((findings[middle]?.to ?? 0) <= from) low = middle + 1
     else high = middle
   }
-  let end = low
-  while (end < findings.length && (findings[end]?.from ?? to) < to) end++
-  return findings.slice(low, end)
+  return (findings[low]?.from ?? to) < to ? low : -1
 }
 
 export interface Range {

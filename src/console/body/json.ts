@@ -3,6 +3,7 @@
  * numbers as they are written. A node is a range of the text.
  */
 import type { Range } from './findings.ts'
+import { inTurns } from './turns.ts'
 
 export interface JsonObject extends Range {
   readonly kind: 'object'
@@ -40,12 +41,17 @@ export type JsonProblem = 'invalid' | 'deep' | 'many'
 /** Levels of lists and objects: a browser cannot draw any number of them. */
 export const mostLevels = 100
 /** Values of a tree. */
-export const mostValues = 200_000
+export const mostValues = 1_000_000
 
-export function readJson(text: string): Json | JsonProblem {
-  const reader = new Reader(text)
-  const value = reader.whole()
-  return value ?? reader.problem
+/** @param doubled gets the names that stand more than once in an object */
+export function readJson(text: string, doubled?: Set<string>): Json | JsonProblem {
+  return new Reader(text, doubled).read(() => false) ?? 'invalid'
+}
+
+/** The same for a long text: the page answers the person meanwhile. */
+export function readJsonInTurns(text: string, doubled?: Set<string>): Promise<Json | JsonProblem> {
+  const reader = new Reader(text, doubled)
+  return inTurns(isTime => reader.read(isTime))
 }
 
 /** The text that a string stands for. */
@@ -67,81 +73,117 @@ const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const hex = /[0-9a-fA-F]{4}/y
 const words = ['true', 'false', 'null']
 
+/** A value whose end was not read yet. */
+type Open =
+  | {
+      readonly kind: 'object'
+      readonly from: number
+      readonly members: Member[]
+      /** Of an object with many members: names that came already. */
+      names: Set<string> | undefined
+      doubled: Set<string> | undefined
+      /** Where the name of the member is that is read. */
+      at: Range
+    }
+  | { readonly kind: 'list'; readonly from: number; readonly items: Json[] }
+
+const none: ReadonlySet<string> = new Set()
+const noRange: Range = { from: 0, to: 0 }
+/** Members of an object whose names are compared one by one. */
+const fewMembers = 12
+/** Values between two looks at the clock. */
+const perLook = 512
+
 class Reader {
   readonly #text: string
+  readonly #open: Open[] = []
+  readonly #doubled: Set<string> | undefined
   #at = 0
   #values = 0
-  problem: JsonProblem = 'invalid'
 
-  constructor(text: string) {
+  constructor(text: string, doubled: Set<string> | undefined) {
     this.#text = text
+    this.#doubled = doubled
   }
 
-  whole(): Json | undefined {
-    const value = this.#value(0)
-    this.#space()
-    return this.#at === this.#text.length ? value : undefined
+  /** Reads to the end, or until `isTime`: then undefined, and the next call goes on. */
+  read(isTime: () => boolean): Json | JsonProblem | undefined {
+    for (let count = 1; ; count++) {
+      if (count % perLook === 0 && isTime()) return undefined
+      const begun = this.#begin()
+      const result = begun === undefined || typeof begun === 'string' ? begun : this.#end(begun)
+      if (result !== undefined) return result
+    }
   }
 
-  #value(level: number): Json | undefined {
+  /** The next value, when it is whole. Undefined: its first item is the next value. */
+  #begin(): Json | JsonProblem | undefined {
+    const top = this.#open.at(-1)
+    if (top?.kind === 'object') {
+      this.#space()
+      const from = this.#at
+      if (this.#text.charCodeAt(from) !== 0x22 || !this.#string()) return 'invalid'
+      top.at = { from, to: this.#at }
+      if (!this.#takes(':')) return 'invalid'
+    }
     this.#space()
-    if (++this.#values > mostValues) return this.#stop('many')
+    if (++this.#values > mostValues) return 'many'
     const from = this.#at
     switch (this.#text.charCodeAt(from)) {
       case 0x7b:
-        return level < mostLevels ? this.#object(level) : this.#stop('deep')
+        return this.#enter({ kind: 'object', from, members: [], names: undefined, doubled: undefined, at: noRange })
       case 0x5b:
-        return level < mostLevels ? this.#list(level) : this.#stop('deep')
+        return this.#enter({ kind: 'list', from, items: [] })
       case 0x22:
-        return this.#string() ? { kind: 'string', from, to: this.#at } : undefined
+        return this.#string() ? { kind: 'string', from, to: this.#at } : 'invalid'
       default:
-        return this.#plain() ? { kind: 'plain', from, to: this.#at } : undefined
+        return this.#plain() ? { kind: 'plain', from, to: this.#at } : 'invalid'
     }
   }
 
-  #stop(problem: JsonProblem): undefined {
-    this.problem = problem
+  #enter(value: Open): Json | JsonProblem | undefined {
+    if (this.#open.length >= mostLevels) return 'deep'
+    this.#at++
+    if (this.#takes(value.kind === 'object' ? '}' : ']')) return this.#closed(value)
+    this.#open.push(value)
+    return undefined
   }
 
-  #object(level: number): JsonObject | undefined {
-    const from = this.#at++
-    const members: Member[] = []
-    const names = new Set<string>()
-    const doubled = new Set<string>()
-    if (!this.#takes('}')) {
-      do {
-        const member = this.#member(level)
-        if (member === undefined) return undefined
-        if (names.has(member.name)) doubled.add(member.name)
-        names.add(member.name)
-        members.push(member)
-      } while (this.#takes(','))
-      if (!this.#takes('}')) return undefined
+  /** Takes a whole value into the one around it, and ends those that end here. Undefined: another value follows. */
+  #end(value: Json): Json | JsonProblem | undefined {
+    for (let whole = value; ; ) {
+      const top = this.#open.at(-1)
+      if (top === undefined) {
+        this.#space()
+        return this.#at === this.#text.length ? whole : 'invalid'
+      }
+      if (top.kind === 'list') top.items.push(whole)
+      else this.#add(top, whole)
+      if (this.#takes(',')) return undefined
+      if (!this.#takes(top.kind === 'object' ? '}' : ']')) return 'invalid'
+      this.#open.pop()
+      whole = this.#closed(top)
     }
-    return { kind: 'object', from, to: this.#at, members, doubled }
   }
 
-  #member(level: number): Member | undefined {
-    this.#space()
-    const from = this.#at
-    if (this.#text[from] !== '"' || !this.#string()) return undefined
-    const at = { from, to: this.#at }
-    const value = this.#takes(':') ? this.#value(level + 1) : undefined
-    return value && { name: stringOf(this.#text, at), at, value }
-  }
-
-  #list(level: number): JsonList | undefined {
-    const from = this.#at++
-    const items: Json[] = []
-    if (!this.#takes(']')) {
-      do {
-        const item = this.#value(level + 1)
-        if (item === undefined) return undefined
-        items.push(item)
-      } while (this.#takes(','))
-      if (!this.#takes(']')) return undefined
+  #add(object: Extract<Open, { readonly kind: 'object' }>, value: Json): void {
+    const { members, at } = object
+    const name = stringOf(this.#text, at)
+    // Most objects are small, and a set for each of them costs more than it saves.
+    if (members.length === fewMembers) object.names = new Set(members.map(member => member.name))
+    if (object.names?.has(name) ?? members.some(member => member.name === name)) {
+      object.doubled ??= new Set()
+      object.doubled.add(name)
+      this.#doubled?.add(name)
     }
-    return { kind: 'list', from, to: this.#at, items }
+    object.names?.add(name)
+    members.push({ name, at, value })
+  }
+
+  #closed(value: Open): Json {
+    const { from } = value
+    if (value.kind === 'list') return { kind: 'list', from, to: this.#at, items: value.items }
+    return { kind: 'object', from, to: this.#at, members: value.members, doubled: value.doubled ?? none }
   }
 
   /** Moves behind the string that begins here; false when it is none. */

@@ -1,6 +1,5 @@
 /** What a body is, as far as it shows: for reading, never for deciding. */
 
-import { sizeText } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
 import { bytesOf, textOf } from './bytes.ts'
 import { type Finding, findingsIn, type Source } from './findings.ts'
@@ -13,8 +12,11 @@ import {
   mostLevels,
   mostValues,
   readJson,
+  readJsonInTurns,
   stringOf,
 } from './json.ts'
+import { type Multipart, partsIn } from './multipart.ts'
+import { type Picture, pictureOf } from './picture.ts'
 
 export type Shape =
   | { readonly kind: 'json'; readonly value: Json }
@@ -31,11 +33,23 @@ export type Shape =
       /** The body without the messages. */
       readonly rest: JsonObject
     }
+  | {
+      readonly kind: 'graphql'
+      readonly query: JsonString
+      readonly operationName: Json | undefined
+      readonly variables: Json | undefined
+      /** The body without these. */
+      readonly rest: JsonObject
+    }
   | { readonly kind: 'form'; readonly pairs: readonly Pair[] }
+  | ({ readonly kind: 'multipart' } & Multipart)
+  | { readonly kind: 'picture'; readonly picture: Picture }
+  /** Long JSON, which is read when it is shown. */
+  | { readonly kind: 'unread' }
   | { readonly kind: 'text' | 'bytes' }
 
 export interface ReadBody extends Source {
-  readonly bytes: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
   /** How it is shown first. */
   readonly shape: Shape
   /** What a person must know of the way in which it is shown. */
@@ -47,8 +61,8 @@ export interface ReadBody extends Source {
 /** Why there is nothing to read. */
 export type MissingBody = 'none' | 'sealed' | 'deleted'
 
-/** JSON longer than this is shown as text, characters. */
-const mostJson = 2_000_000
+/** Longer JSON is read in turns, characters. */
+const longJson = 500_000
 /** Of bytes that are no text one in so many may be in what is shown as text. */
 const mostOthers = 8
 /** Bytes that are read to distinguish text from other data. */
@@ -66,13 +80,17 @@ export function readBody(view: Given): ReadBody | MissingBody {
 
 /** @param headers that say what the bytes are */
 export function readBytes(
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   headers: Readonly<Record<string, string>>,
   places: readonly Finding[] = [],
 ): ReadBody {
   const { text, invalid } = textOf(bytes)
   const type = fieldOf(headers, 'content-type')
-  const { shape, note } = invalid > 0 ? shapeOfOthers(bytes, invalid) : shapeOf(text, type)
+  const { shape, note } = /^multipart\//i.test(type)
+    ? shapeOfParts(bytes, type)
+    : invalid > 0
+      ? shapeOfOthers(bytes, invalid)
+      : shapeOf(text, type)
   const notes = [note, codingNote(headers), charsetNote(type)].flatMap(one => one ?? [])
   return { bytes, text, places, findings: findingsIn(bytes, places), shape, notes }
 }
@@ -85,7 +103,16 @@ interface Shaped {
   readonly note?: string | undefined
 }
 
+function shapeOfParts(bytes: Uint8Array, type: string): Shaped {
+  const parts = partsIn(bytes, type)
+  return typeof parts === 'string'
+    ? { shape: { kind: 'text' }, note: parts }
+    : { shape: { kind: 'multipart', ...parts } }
+}
+
 function shapeOfOthers(bytes: Uint8Array, invalid: number): Shaped {
+  const picture = pictureOf(bytes)
+  if (picture !== undefined) return { shape: { kind: 'picture', picture } }
   const { length } = bytes.subarray(0, sample)
   const others = bytes.subarray(0, sample).reduce((count, byte) => count + (isText(byte) ? 0 : 1), 0)
   const note = `${invalid} of ${bytes.length} bytes are not UTF-8; as text they are shown as their value.`
@@ -100,11 +127,21 @@ function shapeOf(text: string, type: string): Shaped {
   const asText: Shape = { kind: 'text' }
   const mayBeJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!mayBeJson && !/json/i.test(type)) return { shape: asText }
-  if (text.length > mostJson)
-    return { shape: asText, note: `JSON of more than ${sizeText(mostJson)} is shown as text.` }
-  const value = readJson(text)
-  if (typeof value === 'string') return { shape: asText, note: problems[value] }
-  return { shape: kindOfJson(value, text), note: doubledNote(value) }
+  if (text.length > longJson) return { shape: { kind: 'unread' } }
+  const doubled = new Set<string>()
+  return shapeOfJson(readJson(text, doubled), text, doubled)
+}
+
+/** What long JSON is. */
+export async function readLong(body: ReadBody): Promise<ReadBody> {
+  const doubled = new Set<string>()
+  const { shape, note } = shapeOfJson(await readJsonInTurns(body.text, doubled), body.text, doubled)
+  return { ...body, shape, notes: note === undefined ? body.notes : [note, ...body.notes] }
+}
+
+function shapeOfJson(value: Json | JsonProblem, text: string, doubled: ReadonlySet<string>): Shaped {
+  if (typeof value === 'string') return { shape: { kind: 'text' }, note: problems[value] }
+  return { shape: kindOfJson(value, text), note: doubledNote(doubled) }
 }
 
 const problems: Readonly<Record<JsonProblem, string>> = {
@@ -113,20 +150,11 @@ const problems: Readonly<Record<JsonProblem, string>> = {
   many: `JSON of more than ${mostValues.toLocaleString('en')} values is shown as text.`,
 }
 
-function doubledNote(value: Json): string | undefined {
-  const names = new Set<string>()
-  collectDoubled(value, names)
+function doubledNote(names: ReadonlySet<string>): string | undefined {
   if (names.size === 0) return undefined
   const first = JSON.stringify([...names][0])
   const others = names.size > 1 ? ` and ${names.size - 1} others` : ''
   return `The name ${first}${others} stands more than once in one object. Servers differ in which one they take.`
-}
-
-function collectDoubled(value: Json, into: Set<string>): void {
-  if (value.kind === 'list') for (const item of value.items) collectDoubled(item, into)
-  if (value.kind !== 'object') return
-  for (const name of value.doubled) into.add(name)
-  for (const member of value.members) collectDoubled(member.value, into)
 }
 
 function codingNote(headers: Readonly<Record<string, string>>): string | undefined {
@@ -145,7 +173,22 @@ function charsetNote(type: string): string | undefined {
 function kindOfJson(value: Json, text: string): Shape {
   const plain: Shape = { kind: 'json', value }
   if (value.kind !== 'object' || value.doubled.size > 0) return plain
-  return toolIn(value, text) ?? messagesIn(value) ?? plain
+  return toolIn(value, text) ?? messagesIn(value) ?? graphqlIn(value, text) ?? plain
+}
+
+/** The beginning of a document of GraphQL, behind comments. */
+const graphql = /^(?:[\s,]|#[^\n]*\n)*(?:\{|(?:query|mutation|subscription|fragment)\b)/
+
+function graphqlIn(body: JsonObject, text: string): Shape | undefined {
+  const query = memberOf(body, 'query')
+  if (query?.kind !== 'string' || !graphql.test(stringOf(text, query))) return undefined
+  return {
+    kind: 'graphql',
+    query,
+    operationName: memberOf(body, 'operationName'),
+    variables: memberOf(body, 'variables'),
+    rest: without(body, 'query', 'operationName', 'variables'),
+  }
 }
 
 export const memberOf = (object: JsonObject, wanted: string): Json | undefined =>

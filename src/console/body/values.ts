@@ -80,7 +80,7 @@ const pairsIn = ({ shape }: ReadBody): readonly Pair[] | undefined => (shape.kin
 
 function treeOf({ shape, text }: ReadBody): Json | undefined {
   if (shape.kind === 'json') return shape.value
-  if (shape.kind !== 'tool' && shape.kind !== 'messages') return undefined
+  if (!['tool', 'messages', 'graphql'].includes(shape.kind)) return undefined
   const value = readJson(text)
   return typeof value === 'string' ? undefined : value
 }

@@ -111,13 +111,20 @@ function endOfBlock(text: string, from: number, most: number): number {
 function Found({ text, kind, ...marking }: Segment & { readonly kind: TextKind | undefined }) {
   if (!isMarked(marking)) return <Parts value={text} kind={kind} />
   return (
-    <mark class={marking.detector === undefined ? 'finding changed' : 'finding'}>
+    <mark class={classOf(marking)}>
       <Parts value={text} kind={kind} />
-      <span class="finding-name">
-        <Name {...marking} kind={kind} />
-      </span>
+      {(marking.detector ?? marking.change) !== undefined && (
+        <span class="finding-name">
+          <Name {...marking} kind={kind} />
+        </span>
+      )}
     </mark>
   )
+}
+
+function classOf({ detector, change, isMatch }: Marking): string {
+  const kind = detector !== undefined ? 'finding' : change === undefined ? '' : 'finding changed'
+  return isMatch === true ? `${kind} match` : kind
 }
 
 /** A change has the value of before in it, which is the agent's. */

@@ -16,15 +16,15 @@ export interface Draft {
   readonly agent?: Agent
 }
 
-const empty: Draft = { method: 'GET', url: '', headers: '', body: '' }
+export const emptyDraft: Draft = { method: 'GET', url: '', headers: '', body: '' }
 
 /** The request that the route names: by the id of a held one, or by method and URL. */
 export async function draftOf(): Promise<Draft> {
   const given = search.peek()
   const id = given.get('request')
-  if (id === null) return { ...empty, method: given.get('method') ?? 'GET', url: given.get('url') ?? '' }
+  if (id === null) return { ...emptyDraft, method: given.get('method') ?? 'GET', url: given.get('url') ?? '' }
   const answer = await readRequest(id)
-  if (!answer.ok) return empty
+  if (!answer.ok) return emptyDraft
   const { method, url, headers, body, bodyEncoding, agentId } = answer.data
   const agent = mayRead.peek() ? await call<Agent>('GET', `/agents/${agentId}`) : undefined
   return {

@@ -1,10 +1,11 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, type Failure } from '../api.ts'
 import { Failed } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import type { Explanation } from '../types.ts'
 import { type Draft, draftOf, requestOf } from './draft.ts'
 import { Explained } from './explained.tsx'
+import { RequestForm } from './request-form.tsx'
 
 /** Why a request comes out as it does: one that is typed, pasted, or taken from the history. Nothing is sent to an upstream. */
 export function Explain({ name }: { readonly name: string }) {
@@ -40,7 +41,7 @@ export function Explain({ name }: { readonly name: string }) {
               known here.
             </p>
           )}
-          <Form draft={draft} onInput={setDraft} onEnter={() => void explain(draft)} />
+          <RequestForm draft={draft} onInput={setDraft} onEnter={() => void explain(draft)} />
           <p class="actions">
             <button
               type="button"
@@ -57,49 +58,5 @@ export function Explain({ name }: { readonly name: string }) {
         {answer !== undefined && ('code' in answer ? <Failed failure={answer} /> : <Explained explanation={answer} />)}
       </div>
     </section>
-  )
-}
-
-interface FormProps {
-  readonly draft: Draft
-  readonly onInput: (draft: Draft) => void
-  readonly onEnter: () => void
-}
-
-function Form({ draft, onInput, onEnter }: FormProps) {
-  const id = useId()
-  const line = (name: 'method' | 'url', label: string) => (
-    <div class={name}>
-      <label htmlFor={`${id}-${name}`}>{label}</label>
-      <input
-        id={`${id}-${name}`}
-        value={draft[name]}
-        spellcheck={false}
-        autocomplete="off"
-        placeholder={name === 'url' ? 'https://api.example/v1/items' : undefined}
-        onInput={event => onInput({ ...draft, [name]: event.currentTarget.value })}
-        onKeyDown={event => event.key === 'Enter' && draft.url !== '' && onEnter()}
-      />
-    </div>
-  )
-  const area = (name: 'headers' | 'body', label: string) => (
-    <div>
-      <label htmlFor={`${id}-${name}`}>{label}</label>
-      <textarea
-        id={`${id}-${name}`}
-        rows={4}
-        value={draft[name]}
-        spellcheck={false}
-        onInput={event => onInput({ ...draft, [name]: event.currentTarget.value })}
-      />
-    </div>
-  )
-  return (
-    <div class="explain-form">
-      {line('method', 'Method')}
-      {line('url', 'URL')}
-      {area('headers', 'Header fields, one a line')}
-      {area('body', 'Body')}
-    </div>
   )
 }

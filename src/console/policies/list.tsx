@@ -7,19 +7,32 @@ import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
+import { isAdmin } from '../session.ts'
 import type { PolicyPage as List, PolicySummary } from '../types.ts'
 import { EffectMark } from './effect.tsx'
 
 export const PoliciesPage: Page = () => {
   const reading = useRead<List>(`/policies${query({ page: pageNumber(), pageSize: 100 })}`)
   return (
-    <Frame title="Policies">
+    <Frame
+      title="Policies"
+      aside={
+        isAdmin.value && (
+          <a class="button primary" href="#/new-policy">
+            New policy
+          </a>
+        )
+      }
+    >
       <Shown reading={reading}>
         {list => (
           <>
             {list.items.length === 0 ? (
               <Empty title="There is no policy">
                 <p>Policy:UnassignedEffect decides every request.</p>
+                <p>
+                  <a href="#/new-policy">Write the first one</a>
+                </p>
               </Empty>
             ) : (
               <div class="card">

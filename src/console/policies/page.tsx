@@ -3,7 +3,8 @@ import { Frame, Refresh, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { Text } from '../parts/text.tsx'
-import { search } from '../router.ts'
+import { hrefOf, search } from '../router.ts'
+import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Policy } from '../types.ts'
 import { EffectMark } from './effect.tsx'
@@ -16,7 +17,17 @@ export const PolicyPage: Page = ({ params: { name = '' } }) => <OnePolicy key={n
 function OnePolicy({ name }: { readonly name: string }) {
   const reading = useRead<Policy>(`/policies/${encodeURIComponent(name)}`)
   return (
-    <Frame title={<Text value={name} limit={200} />} aside={<Refresh reading={reading} />}>
+    <Frame
+      title={<Text value={name} limit={200} />}
+      aside={
+        <>
+          <a class="button" href={`${hrefOf('policies', name, 'edit')}${requestQuery()}`}>
+            {isAdmin.value ? 'Edit' : 'Try a change'}
+          </a>
+          <Refresh reading={reading} />
+        </>
+      }
+    >
       <Shown reading={reading}>
         {policy => (
           <>
@@ -28,6 +39,12 @@ function OnePolicy({ name }: { readonly name: string }) {
       </Shown>
     </Frame>
   )
+}
+
+/** A request that is explained is the first test of the editor. */
+function requestQuery(): string {
+  const id = search.value.get('request')
+  return id === null ? '' : `?request=${encodeURIComponent(id)}`
 }
 
 function About({ policy }: { readonly policy: Policy }) {

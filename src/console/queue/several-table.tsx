@@ -56,7 +56,7 @@ async function compare(views: readonly HitlSummary[]): Promise<Compared> {
     }
   }
   await Promise.all(Array.from({ length: atOnce }, work))
-  return failure === undefined ? { comparisons: compareRequests(read) } : { problem: failure.detail }
+  return failure === undefined ? { comparisons: await compareRequests(read) } : { problem: failure.detail }
 }
 
 interface TableProps {

@@ -39,4 +39,4 @@ export function LastAnswer() {
 }
 
 const AnswerBody = ({ body }: { readonly body: ReadBody }) =>
-  body.bytes.length === 0 ? <p>The answer has no body.</p> : <BodyViews body={body} />
+  body.bytes.length === 0 ? <p>The answer has no body.</p> : <BodyViews body={body} name="answer" />

@@ -1,8 +1,11 @@
-import { useMemo, useState } from 'preact/hooks'
-import { type Finding, withChanges } from '../body/findings.ts'
-import { type ReadBody, readBody, type Shape } from '../body/kind.ts'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { type Finding, withMarkings } from '../body/findings.ts'
+import { type ReadBody, readBody, readLong, type Shape } from '../body/kind.ts'
+import { findMatches } from '../body/matches.ts'
 import type { HitlRequest } from '../types.ts'
+import { Download, Find } from './body-tools.tsx'
 import { BodyBytes, BodyText } from './long.tsx'
+import { Parts } from './multipart.tsx'
 import { BodyShape } from './shapes.tsx'
 
 interface BodyProps {
@@ -14,8 +17,7 @@ interface BodyProps {
 /** The body as what it is, as text, or as its bytes. */
 export function Body({ view, changes }: BodyProps) {
   const read = useMemo(() => readBody(view), [view.body, view.bodyEncoding])
-  const body = useMemo(() => marked(read, changes), [read, changes])
-  switch (body) {
+  switch (read) {
     case 'none':
       return null
     case 'sealed':
@@ -28,47 +30,110 @@ export function Body({ view, changes }: BodyProps) {
     case 'deleted':
       return <p class="notice">The header fields and the body were deleted when the agent withdrew the request.</p>
     default:
-      // What is open depends on the marks.
-      return <BodyViews key={changes.length} body={body} />
+      return <BodyViews body={read} changes={changes} name={`body-${view.id.slice(0, 8)}`} />
   }
-}
-
-function marked(body: ReturnType<typeof readBody>, changes: readonly Finding[]): ReturnType<typeof readBody> {
-  if (typeof body === 'string' || changes.length === 0) return body
-  return { ...body, findings: withChanges(body.findings, changes) }
 }
 
 const names: Readonly<Record<Shape['kind'], string>> = {
   tool: 'Tool',
   messages: 'Messages',
+  graphql: 'GraphQL',
   json: 'JSON',
+  unread: 'JSON',
   form: 'Form',
+  multipart: 'Parts',
+  picture: 'Picture',
   text: 'Text',
   bytes: 'Bytes',
 }
 
+interface ViewsProps {
+  readonly body: ReadBody
+  readonly changes?: readonly Finding[]
+  /** Of the file that it is saved as. */
+  readonly name: string
+}
+
+const none: readonly Finding[] = []
+
 /** What a body is, and the ways to look at it. */
-export function BodyViews({ body }: { readonly body: ReadBody }) {
-  const [as, setAs] = useState(body.shape.kind)
+export function BodyViews({ body: given, changes = none, name }: ViewsProps) {
+  const read = useLong(given)
+  const [chosen, setChosen] = useState<Shape['kind']>()
+  const [wanted, setWanted] = useState('')
+  const place = useRef<HTMLDivElement>(null)
+  const matches = useMatches(read.text, wanted)
+  const body = useMemo(() => {
+    if (changes.length + matches.length === 0) return read
+    return { ...read, findings: withMarkings(withMarkings(read.findings, changes), matches) }
+  }, [read, changes, matches])
+  const as = chosen ?? body.shape.kind
   const kinds = [...new Set<Shape['kind']>([body.shape.kind, 'text', 'bytes'])]
   return (
-    <div class="body">
-      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset has a frame and a legend */}
-      <div class="views" role="group" aria-label="Show the body as">
-        {kinds.map(kind => (
-          <button key={kind} type="button" aria-pressed={kind === as} onClick={() => setAs(kind)}>
-            {names[kind]}
-          </button>
-        ))}
+    <div class="body" ref={place}>
+      <div class="body-tools">
+        {/* biome-ignore lint/a11y/useSemanticElements: a fieldset has a frame and a legend */}
+        <div class="views" role="group" aria-label="Show the body as">
+          {kinds.map(kind => (
+            <button key={kind} type="button" aria-pressed={kind === as} onClick={() => setChosen(kind)}>
+              {names[kind]}
+            </button>
+          ))}
+        </div>
+        {as !== 'picture' && as !== 'bytes' && as !== 'multipart' && (
+          <Find count={wanted === '' ? undefined : matches.length} onInput={setWanted} place={place} />
+        )}
+        <Download bytes={body.bytes} name={name} />
       </div>
       {body.notes.map(note => (
         <p key={note} class="notice warn">
           {note}
         </p>
       ))}
-      {as === 'text' && <BodyText body={body} />}
-      {as === 'bytes' && <BodyBytes body={body} />}
-      {as !== 'text' && as !== 'bytes' && <BodyShape body={body} />}
+      {/* What is open at first depends on the marks. */}
+      <Shown key={`${matches.length} ${matches[0]?.to} ${changes.length}`} body={body} as={as} />
     </div>
   )
+}
+
+function Shown({ body, as }: { readonly body: ReadBody; readonly as: Shape['kind'] }) {
+  if (as === 'multipart' && body.shape.kind === 'multipart') {
+    return <Parts body={body} shape={body.shape} draw={(content, name) => <BodyViews body={content} name={name} />} />
+  }
+  switch (as) {
+    case 'text':
+      return <BodyText body={body} />
+    case 'bytes':
+      return <BodyBytes body={body} />
+    default:
+      return <BodyShape body={body} />
+  }
+}
+
+/** Where the text occurs; none until that is known. */
+function useMatches(text: string, wanted: string): readonly Finding[] {
+  const [matches, setMatches] = useState(none)
+  useEffect(() => {
+    let isCurrent = true
+    setMatches(none)
+    if (wanted !== '') void findMatches(text, wanted).then(found => isCurrent && setMatches(found))
+    return () => {
+      isCurrent = false
+    }
+  }, [text, wanted])
+  return matches
+}
+
+/** The same body, with long JSON read. */
+function useLong(body: ReadBody): ReadBody {
+  const [read, setRead] = useState<{ readonly of: ReadBody; readonly body: ReadBody }>()
+  useEffect(() => {
+    if (body.shape.kind !== 'unread') return
+    let isCurrent = true
+    void readLong(body).then(done => isCurrent && setRead({ of: body, body: done }))
+    return () => {
+      isCurrent = false
+    }
+  }, [body])
+  return read?.of === body ? read.body : body
 }

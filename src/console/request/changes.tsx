@@ -112,5 +112,5 @@ async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
     : undefined
   if (like === undefined) return undefined
   const answer = await readRequest(like.id)
-  return answer.ok ? { view: answer.data, comparisons: compareRequests([answer.data, view]) } : undefined
+  return answer.ok ? { view: answer.data, comparisons: await compareRequests([answer.data, view]) } : undefined
 }

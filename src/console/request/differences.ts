@@ -2,6 +2,7 @@
 
 import type { Finding, Range } from '../body/findings.ts'
 import { readBody } from '../body/kind.ts'
+import { turn } from '../body/turns.ts'
 import { bodyValues, fieldValues, queryValues, type Values } from '../body/values.ts'
 import type { TextKind } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
@@ -35,8 +36,8 @@ const passing: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-export function compareRequests(requests: readonly HitlRequest[]): readonly Comparison[] {
-  return [compareQueries(requests), compareFields(requests), compareBodies(requests)]
+export async function compareRequests(requests: readonly HitlRequest[]): Promise<readonly Comparison[]> {
+  return [compareQueries(requests), compareFields(requests), await compareBodies(requests)]
 }
 
 type Part = keyof NonNullable<HitlRequest['digests']>
@@ -77,10 +78,14 @@ function compareFields(requests: readonly HitlRequest[]): Comparison {
 const redactedIn = (headers: HitlRequest['headers']): readonly string[] =>
   Object.keys(headers).filter(name => headers[name]?.includes('[REDACTED]'))
 
-function compareBodies(requests: readonly HitlRequest[]): Comparison {
+async function compareBodies(requests: readonly HitlRequest[]): Promise<Comparison> {
   const part = 'Body'
   if (areSame('body', requests)) return { part, isSame: true, differences: [], kind: 'value' }
-  const bodies = requests.map(readBody)
+  const bodies: ReturnType<typeof readBody>[] = []
+  for (const request of requests) {
+    bodies.push(readBody(request))
+    await turn()
+  }
   const known = bodies.filter(body => body !== 'sealed' && body !== 'deleted')
   if (known.length < bodies.length) {
     return { part, isSame: false, differences: [], kind: 'value', note: 'One of the bodies is not kept.' }

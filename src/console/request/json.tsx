@@ -61,7 +61,10 @@ function Inner({ value, source, level }: InnerProps) {
   const isList = value.kind === 'list'
   const size = isList ? value.items.length : value.members.length
   const found = touching(source.findings, value.from, value.to)
-  const [isOpen, setOpen] = useState((level < openLevels || found.length > 0) && size <= atOnce)
+  // Of many items, those with a match are drawn.
+  const picked = size > atOnce && found.some(({ isMatch }) => isMatch === true) ? matching(value, found) : undefined
+  const isFew = size <= atOnce || picked !== undefined
+  const [isOpen, setOpen] = useState((level < openLevels || found.length > 0) && isFew)
   const [count, setCount] = useState(atOnce)
   if (size === 0) return <span class="json-plain">{isList ? '[]' : '{}'}</span>
   return (
@@ -73,11 +76,12 @@ function Inner({ value, source, level }: InnerProps) {
       {isOpen && (
         <ul>
           {isList ? (
-            <Items value={value} source={source} level={level} count={count} />
+            <Items value={value} source={source} level={level} count={count} picked={picked} />
           ) : (
-            <Members value={value} source={source} level={level} count={count} />
+            <Members value={value} source={source} level={level} count={count} picked={picked} />
           )}
-          {size > count && (
+          {picked !== undefined && <li class="hint">The others have no match.</li>}
+          {picked === undefined && size > count && (
             <li>
               <button type="button" onClick={() => setCount(count * 4)}>
                 {size - count} more
@@ -101,18 +105,40 @@ const startOf = (value: JsonObject | JsonList, index: number): number =>
 interface SomeProps<T> extends InnerProps {
   readonly value: T & InnerProps['value']
   readonly count: number
+  /** Which ones; absent: the first ones. */
+  readonly picked: readonly number[] | undefined
 }
 
-function Items({ value, source, level, count }: SomeProps<JsonList>) {
-  return value.items.slice(0, count).map((item, index) => (
-    <li key={index}>
-      <span class="json-name">{index}</span>: <Value value={item} source={source} level={level + 1} />
-    </li>
-  ))
+/** Which items have a match: the first ones of them. */
+function matching(value: JsonObject | JsonList, found: readonly Finding[]): readonly number[] {
+  const matches = found.filter(({ isMatch }) => isMatch === true)
+  const ranges =
+    value.kind === 'list' ? value.items : value.members.map(({ at, value: of }) => ({ from: at.from, to: of.to }))
+  const picked: number[] = []
+  for (const [index, { from, to }] of ranges.entries()) {
+    if (touching(matches, from, to).length > 0) picked.push(index)
+    if (picked.length === atOnce) break
+  }
+  return picked
 }
 
-function Members({ value, source, level, count }: SomeProps<JsonObject>) {
-  return value.members.slice(0, count).map(({ name, at, value: of }) => (
+function Items({ value, source, level, count, picked }: SomeProps<JsonList>) {
+  const items = picked ?? value.items.slice(0, count).map((_, index) => index)
+  return items.map(index => {
+    const item = value.items[index]
+    return (
+      item && (
+        <li key={index}>
+          <span class="json-name">{index}</span>: <Value value={item} source={source} level={level + 1} />
+        </li>
+      )
+    )
+  })
+}
+
+function Members({ value, source, level, count, picked }: SomeProps<JsonObject>) {
+  const members = picked?.flatMap(index => value.members[index] ?? []) ?? value.members.slice(0, count)
+  return members.map(({ name, at, value: of }) => (
     <li key={at.from}>
       <span class="json-name">
         {name === '' ? '""' : <Cut pieces={segmentsOf(source, inner(at), jsonCoding)} kind="value" first={300} />}

@@ -35,12 +35,12 @@ export async function keepAnswer(view: HitlRequest, answer: Response): Promise<v
 }
 
 interface Bounded {
-  readonly bytes: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly note?: string
 }
 
 async function readBounded(body: Response['body']): Promise<Bounded> {
-  const chunks: Uint8Array[] = []
+  const chunks: Uint8Array<ArrayBuffer>[] = []
   let length = 0
   const whole = () => joined(chunks, Math.min(length, mostBytes))
   const reader = body?.getReader()
@@ -62,7 +62,7 @@ async function readBounded(body: Response['body']): Promise<Bounded> {
   }
 }
 
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
+function joined(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length)
   let at = 0
   for (const chunk of chunks) {

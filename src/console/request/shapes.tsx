@@ -7,8 +7,9 @@ import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { JsonTree } from './json.tsx'
 import { BodyBytes, BodyText, Long } from './long.tsx'
+import { PictureView } from './picture.tsx'
 
-/** The body as what it is. Whatever a view does not set out by itself follows below it. */
+/** The body as what it is; parts are in multipart.tsx. Whatever a view does not set out by itself follows below it. */
 export function BodyShape({ body }: { readonly body: ReadBody }) {
   const { shape } = body
   switch (shape.kind) {
@@ -18,12 +19,20 @@ export function BodyShape({ body }: { readonly body: ReadBody }) {
       return <Messages body={body} shape={shape} />
     case 'json':
       return <JsonTree value={shape.value} source={body} />
+    case 'graphql':
+      return <GraphQl body={body} shape={shape} />
     case 'form':
       return <Form body={body} pairs={shape.pairs} />
+    case 'picture':
+      return <PictureView bytes={body.bytes} picture={shape.picture} />
+    case 'unread':
+      return <p role="status">Reading the body…</p>
     case 'text':
       return <BodyText body={body} />
     case 'bytes':
       return <BodyBytes body={body} />
+    case 'multipart':
+      return null
   }
 }
 
@@ -44,6 +53,33 @@ function Tool({ body, shape }: ShapeProps<'tool'>) {
       </p>
       {shape.arguments !== undefined && <JsonTree value={shape.arguments} source={body} />}
       <Rest title="Beside tool and arguments" rest={shape.rest} body={body} />
+    </>
+  )
+}
+
+function GraphQl({ body, shape: { query, operationName, variables, rest } }: ShapeProps<'graphql'>) {
+  return (
+    <>
+      {operationName !== undefined && (
+        <p class="tool">
+          Operation{' '}
+          <strong>
+            {operationName.kind === 'string' ? (
+              <Words value={operationName} body={body} />
+            ) : (
+              <JsonTree value={operationName} source={body} />
+            )}
+          </strong>
+        </p>
+      )}
+      <StringText value={query} body={body} />
+      {variables !== undefined && (
+        <>
+          <p class="hint">Variables</p>
+          <JsonTree value={variables} source={body} />
+        </>
+      )}
+      <Rest title="Beside the operation" rest={rest} body={body} />
     </>
   )
 }

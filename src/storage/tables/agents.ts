@@ -216,10 +216,11 @@ async function find(db: Db, id: string, toChange = false): Promise<AgentRecord |
   return row && toRecord(row, await keysOf(db, id))
 }
 
-function toColumns({ roles, weakSecret, ...same }: RowChange): Partial<AgentRow> {
+function toColumns({ roles, tags, weakSecret, ...same }: RowChange): Partial<AgentRow> {
   return {
     ...same,
     ...(roles !== undefined && { roles: JSON.stringify(roles) }),
+    ...(tags !== undefined && { tags: JSON.stringify(tags) }),
     ...(weakSecret !== undefined && { weakSecret: Number(weakSecret) }),
   }
 }

@@ -1,0 +1,99 @@
+/** The readers of bodies, without a browser: what they set out is exactly what is there. */
+import t from 'tap'
+import { readJson, readJsonInTurns } from '../../src/console/body/json.ts'
+import { findMatches, mostMatches } from '../../src/console/body/matches.ts'
+import { partsIn } from '../../src/console/body/multipart.ts'
+import { pictureOf } from '../../src/console/body/picture.ts'
+
+const type = 'multipart/form-data; boundary="a b"'
+const lines = (...list: readonly string[]) => Buffer.from(list.join('\r\n'))
+
+t.test('parts are read with their header fields and their bytes', async t => {
+  const body = lines(
+    ...[
+      'before',
+      '--a b',
+      'Content-Disposition: form-data; name="x"',
+      ' ; y=z',
+      '',
+      'one',
+      '--a bc',
+      'two',
+      '--a b \t',
+      '',
+    ],
+    ...['\u00e4', '--a b--', 'behind'],
+  )
+  const read = partsIn(body, type)
+  t.type(read, 'object')
+  if (typeof read === 'string') return
+  const { parts, around } = read
+  t.strictSame(
+    parts.map(({ content: { from, to } }) => body.subarray(from, to).toString()),
+    ['one\r\n--a bc\r\ntwo', '\u00e4'],
+  )
+  t.strictSame(parts[0]?.headers, [['Content-Disposition', 'form-data; name="x" ; y=z']])
+  t.strictSame(
+    around.map(({ from, to }) => body.subarray(from, to).toString()),
+    ['before', 'behind'],
+  )
+})
+
+t.test('T08 what servers read in other ways is not set out as parts', async t => {
+  for (const [body, given, why] of [
+    [lines('--a b', '', 'x\n--a b', '', 'y', '--a b--'), type, /without CR/],
+    [lines('--a b', '', 'x'), type, /no end/],
+    [lines('nothing'), type, /no part with this boundary/],
+    [lines('--a b', 'no colon', '', 'x', '--a b--'), type, /header of a part/],
+    [lines('--a b', 'x', '--a b--'), type, /header of a part/],
+    [
+      lines('--a b', ...Array.from({ length: 1_001 }, () => ['', 'x', '--a b']).flat(), '--'),
+      type,
+      /1000 parts|no end/,
+    ],
+    [lines('--a b'), 'multipart/form-data', /no boundary/],
+  ] as const) {
+    t.match(partsIn(body, given), why)
+  }
+})
+
+t.test('pictures are known by their first bytes, with their size', async t => {
+  const of = (text: string) => pictureOf(Buffer.from(text.padEnd(40, '\0'), 'latin1'))
+  t.strictSame(of('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\0\x02'), { type: 'image/png', width: 256, height: 2 })
+  t.strictSame(of('GIF89a\x03\0\x04\0'), { type: 'image/gif', width: 3, height: 4 })
+  t.strictSame(of('\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\x05\0\x06'), {
+    type: 'image/jpeg',
+    width: 6,
+    height: 5,
+  })
+  t.strictSame(of('RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x07\0\0\x08\0\0'), { type: 'image/webp', width: 8, height: 9 })
+  t.strictSame(of('RIFF\0\0\0\0WEBPVP8L\0\0\0\0/\x07\x40\0\0'), { type: 'image/webp', width: 8, height: 2 })
+  for (const other of ['<svg xmlns="x">', '\xff\xd8\xff\xe0\0\x04', 'RIFF\0\0\0\0WEBPXXXX', ''])
+    t.equal(of(other), undefined)
+})
+
+t.test('JSON that is read in turns is the same', async t => {
+  const text = JSON.stringify(
+    Array.from({ length: 20_000 }, (_, index) => ({ index, a: { b: [index, 'x'] }, 'c"': null })),
+  )
+  t.equal(JSON.stringify(await readJsonInTurns(text)), JSON.stringify(readJson(text)))
+  const doubled = new Set<string>()
+  const many = `{${Array.from({ length: 30 }, (_, index) => `"m${index % 29}":1`).join(',')},"few":{"a":1,"a":2}}`
+  t.match(readJson(many, doubled), { kind: 'object' })
+  t.strictSame([...doubled], ['m0', 'a'])
+  for (const bad of ['', '[', '{"a"', '{"a":1', '[1,]', '{"a":1,}', '[1}', '{"a":1]', '1 2', '{1:2}', '\u00a01']) {
+    t.equal(readJson(bad), 'invalid', bad)
+  }
+  t.equal(readJson('['.repeat(101) + ']'.repeat(101)), 'deep')
+  t.match(readJson('['.repeat(100) + ']'.repeat(100)), { kind: 'list' })
+  t.equal(readJson(`[${'1,'.repeat(1_000_000)}1]`), 'many')
+})
+
+t.test('matches are found whatever the case of letters, over the borders of pieces, and are bounded', async t => {
+  const text = `${'x'.repeat(262_142)}Nee.dle needle`
+  t.strictSame(
+    (await findMatches(text, 'nEE.D')).map(({ from, to }) => text.slice(from, to)),
+    ['Nee.d'],
+  )
+  t.equal((await findMatches('a'.repeat(5_000), 'a')).length, mostMatches)
+})
