@@ -3,6 +3,7 @@ import { Help } from './help.tsx'
 import { useKeys } from './keys.ts'
 import { liveness } from './live.ts'
 import { askForNotifications } from './notify.ts'
+import { Palette } from './palette.tsx'
 import { notifications } from './prefs.ts'
 import { waitingCount } from './queue/store.ts'
 import { path } from './router.ts'
@@ -16,7 +17,17 @@ const nearEdge = 48
 
 export function Header() {
   const [helps, setHelps] = useState(false)
+  const [goes, setGoes] = useState(false)
   useKeys({ '?': () => setHelps(true) })
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      if (document.querySelector('dialog[open]') === null) setGoes(true)
+    }
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
   const agent = me.value
   const at = path.value
   const pages = useRef<HTMLElement>(null)
@@ -58,6 +69,9 @@ export function Header() {
         >
           Notify me
         </button>
+        <button type="button" class="plain" title="Ctrl K" onClick={() => setGoes(true)}>
+          Go to
+        </button>
         <button type="button" class="plain" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
           ?
         </button>
@@ -71,6 +85,7 @@ export function Header() {
         </button>
       </div>
       {helps && <Help onClose={() => setHelps(false)} />}
+      {goes && <Palette onClose={() => setGoes(false)} />}
     </header>
   )
 }

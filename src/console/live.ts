@@ -35,6 +35,9 @@ export function onEvent(listener: Listener): () => void {
 let lastId: string | undefined
 /** Steady milliseconds of the last sign of life. */
 let heardAt = performance.now()
+
+/** How long the gateway has said nothing, milliseconds. */
+export const silentForMs = (): number => performance.now() - heardAt
 let stop: AbortController | undefined
 
 effect(() => {

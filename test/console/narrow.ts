@@ -1,4 +1,5 @@
 import t from 'tap'
+import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 
 const bench = await startConsole(t)
@@ -70,5 +71,16 @@ t.test('by keyboard alone: through the page, over the list, into the verdict, an
   await page.keyboard.press('Escape')
   await page.keyboard.press('d')
   t.equal(await page.locator('dialog').count(), 0, 'shortcuts are switched off')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('request two')
+  await sees(t, page.getByRole('option'), '/two')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`**/#/requests/${ids[1]}`)
+  await sees(t, page.locator('.request .path'), '/two')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.press('ArrowDown')
+  await assertAccessible(t, page, 'the palette')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/#/history')
   for (const id of ids) await deny(id)
 })

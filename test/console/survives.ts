@@ -108,6 +108,7 @@ t.test('what was sent without an answer is sent again only behind a warning', as
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await sees(t, page.locator('.ended'), 'the connection broke')
   await sees(t, page, 'failed, no answer')
+  await sees(t, page, 'It was sent, and no answer came.')
   await page.getByRole('button', { name: 'Send again…' }).click()
   await sees(t, page, 'nobody knows whether it arrived')
   t.equal(origin.seen.length, 1)

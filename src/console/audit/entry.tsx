@@ -4,22 +4,26 @@ import { Text } from '../parts/text.tsx'
 import { Json } from '../request/json.tsx'
 import { hrefOf } from '../router.ts'
 import type { AuditRecord } from '../types.ts'
+import { sentences } from './sentences.ts'
 
 interface EntryProps {
   readonly entry: AuditRecord
   /** Names of agents by their id, as far as they are known. */
   readonly names: ReadonlyMap<string, string>
+  /** What held requests ask for, by their id, as far as it is known. */
+  readonly told: ReadonlyMap<string, string>
 }
 
-/** One entry. Its details and hashes are drawn when it is opened. */
-export function Entry({ entry, names }: EntryProps) {
+/** One entry, as a sentence. Its details and hashes are drawn when it is opened. */
+export function Entry({ entry, names, told }: EntryProps) {
   const { seq, timestamp, actor, action, subject, requestId, details, previous, hash } = entry
   const [isOpen, setOpen] = useState(false)
   return (
     <li class="record entry">
       <span class="record-what">
-        <span class="hint seq">{seq}</span> <strong class="action">{action}</strong> <Who id={actor} names={names} /> on{' '}
-        <Subject action={action} subject={subject} names={names} />
+        <span class="hint seq">{seq}</span> <Who id={actor} names={names} /> <Did action={action} />{' '}
+        <Subject action={action} subject={subject} names={names} told={told} />
+        <Details details={details} names={names} />
       </span>
       <When at={timestamp} />
       <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -27,6 +31,9 @@ export function Entry({ entry, names }: EntryProps) {
       </button>
       {isOpen && (
         <div class="opened">
+          <p class="hint">
+            <code>{action}</code>
+          </p>
           <Json value={details} />
           <dl class="lines">
             <Pair name="Time" value={timestamp} />
@@ -54,13 +61,45 @@ function Pair({ name, value }: { readonly name: string; readonly value: string }
 }
 
 function Who({ id, names }: { readonly id: string; readonly names: ReadonlyMap<string, string> }) {
-  if (!isAgent(id)) return <Text value={`by ${id === 'gateway' ? 'the gateway' : id}`} limit={120} />
+  if (!isAgent(id)) return <Text value={id === 'gateway' ? 'The gateway' : id} limit={120} />
+  return (
+    <a class="linked" href={hrefOf('agents', id)}>
+      <Text value={names.get(id) ?? id} limit={120} />
+    </a>
+  )
+}
+
+const Did = ({ action }: { readonly action: string }) => (
+  <strong>{Object.hasOwn(sentences, action) ? sentences[action] : `did ${action} to`}</strong>
+)
+
+/** The members of the details that people look for first. */
+function Details({
+  details,
+  names,
+}: {
+  readonly details: AuditRecord['details']
+  readonly names: EntryProps['names']
+}) {
+  const { rule, comment, agentId, status, outcome } = details as Readonly<Record<string, unknown>>
+  const parts = [
+    ...(typeof agentId === 'string' ? [`of ${names.get(agentId) ?? agentId}`] : []),
+    ...(typeof rule === 'string' ? [`under the rule ${rule}`] : []),
+    ...[outcome, status].flatMap(one => (typeof one === 'string' || typeof one === 'number' ? [String(one)] : [])),
+  ]
   return (
     <>
-      by{' '}
-      <a class="linked" href={hrefOf('agents', id)}>
-        <Text value={names.get(id) ?? id} limit={120} />
-      </a>
+      {parts.length > 0 && (
+        <span class="hint">
+          {' '}
+          <Text value={parts.join(', ')} limit={300} />
+        </span>
+      )}
+      {typeof comment === 'string' && comment !== '' && (
+        <blockquote class="said">
+          <Text value={comment} limit={500} />
+        </blockquote>
+      )}
     </>
   )
 }
@@ -69,10 +108,11 @@ interface SubjectProps {
   readonly action: string
   readonly subject: string
   readonly names: ReadonlyMap<string, string>
+  readonly told: ReadonlyMap<string, string>
 }
 
-function Subject({ action, subject, names }: SubjectProps) {
-  const text = <Text value={names.get(subject) ?? subject} limit={200} />
+function Subject({ action, subject, names, told }: SubjectProps) {
+  const text = <Text value={names.get(subject) ?? told.get(subject) ?? subject} limit={200} />
   const place = isAgent(subject) && !action.startsWith('hitl.grant') ? 'agents' : placeOf(action)
   if (place === undefined) return text
   return (

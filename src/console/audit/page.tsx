@@ -1,16 +1,18 @@
 import { useMemo, useState } from 'preact/hooks'
 import { failureOf, offline, query, send } from '../api.ts'
 import { toast } from '../notices.ts'
-import { FilterText, Pages, pageNumber } from '../parts/filters.tsx'
+import { FilterChoice, FilterText, Pages, pageNumber } from '../parts/filters.tsx'
 import { Frame, Refresh, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { save } from '../parts/save.ts'
 import { Empty } from '../parts/states.tsx'
+import { whatOf } from '../queue/what.tsx'
 import { search } from '../router.ts'
-import type { AgentPage, AuditPage as List } from '../types.ts'
+import type { AgentPage, AuditPage as List, PastRequestPage } from '../types.ts'
 import { Entry } from './entry.tsx'
 import { FilterTime } from './filter-time.tsx'
+import { sentences } from './sentences.ts'
 import { Verification } from './verification.tsx'
 
 /** What people and the gateway decided and changed, in the order in which it is chained. */
@@ -21,6 +23,9 @@ export const AuditPage: Page = () => {
   const reading = useRead<List>(`/audit${query({ ...asked, before: of('before'), page: pageNumber(), pageSize: 50 })}`)
   const agents = useRead<AgentPage>('/agents?pageSize=200')
   const names = useMemo(() => new Map(agents.data?.items.map(({ id, name }) => [id, name])), [agents.data])
+  const past = useRead<PastRequestPage>('/hitl/history?pageSize=200')
+  const told = useMemo(() => toldBy(reading.data, past.data), [reading.data, past.data])
+  const actors = [['', 'Anybody'], ['gateway', 'The gateway'], ...names] as const
   return (
     <Frame
       title="Audit trail"
@@ -32,8 +37,8 @@ export const AuditPage: Page = () => {
       }
     >
       <div class="filters">
-        <FilterText name="action" label="Action" placeholder="hitl.approve" />
-        <FilterText name="actor" label="Actor, by id" />
+        <FilterChoice name="action" label="Action" options={actions} />
+        <FilterChoice name="actor" label="Who" options={actors} />
         <FilterText name="subject" label="Subject, by id or name" />
         <FilterTime name="from" label="From" />
         <FilterTime name="to" label="Before" />
@@ -51,7 +56,7 @@ export const AuditPage: Page = () => {
             ) : (
               <ol class="records" reversed aria-label="Entries, latest first" aria-busy={reading.isReading}>
                 {list.items.map(entry => (
-                  <Entry key={entry.seq} entry={entry} names={names} />
+                  <Entry key={entry.seq} entry={entry} names={names} told={told} />
                 ))}
               </ol>
             )}
@@ -61,6 +66,18 @@ export const AuditPage: Page = () => {
       </Shown>
     </Frame>
   )
+}
+
+const actions = [['', 'Anything'], ...Object.keys(sentences).map(action => [action, action] as const)] as const
+
+/** What requests ask for: as entries of this page say, or in the words of their rule. */
+function toldBy(list: List | undefined, past: PastRequestPage | undefined): ReadonlyMap<string, string> {
+  const suspended = (list?.items ?? []).flatMap(({ action, subject, details }) => {
+    const { method, url } = details as Readonly<Record<string, unknown>>
+    return action === 'hitl.suspend' ? [[subject, `${method} ${url}`] as const] : []
+  })
+  const known = (past?.items ?? []).map(one => [one.id, whatOf(one) ?? `${one.method} ${one.url}`] as const)
+  return new Map([...suspended, ...known])
 }
 
 /** The whole trail as a file. A link cannot carry the token, so the page fetches it. */

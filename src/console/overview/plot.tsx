@@ -1,4 +1,5 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import './language.ts'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import type { Series } from '../types.ts'

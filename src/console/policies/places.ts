@@ -74,9 +74,7 @@ export function spotAt(text: string, at: number): Spot {
 /** The name of the innermost list or object that is open at the end. */
 function listAround(text: string): string {
   const open: string[] = []
-  for (const [match, name, bracket] of text.matchAll(/"(?:[^"\\]|\\.)*"\s*:\s*[[{]|"(?:[^"\\]|\\.)*"|([[{])|[\]}]/g)) {
-    void name
-    void bracket
+  for (const [match] of text.matchAll(/"(?:[^"\\]|\\.)*"\s*:\s*[[{]|"(?:[^"\\]|\\.)*"|[[{\]}]/g)) {
     if (/^[\]}]/.test(match)) open.pop()
     else if (/[[{]$/.test(match)) open.push(/^"([^"]*)"/.exec(match)?.[1] ?? '')
   }

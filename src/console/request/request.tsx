@@ -19,6 +19,7 @@ import { changesIn } from './differences.ts'
 import { readRequest } from './exact.ts'
 import { Findings } from './findings.tsx'
 import { outcomeOf } from './outcome.ts'
+import { OutcomeNote } from './outcome-note.tsx'
 import { Sent } from './sent.tsx'
 import { toneOf } from './tone.ts'
 import { expiredText, Verdicts } from './verdicts.tsx'
@@ -95,6 +96,7 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
       </div>
       <div class="request-columns">
         <div>
+          <OutcomeNote view={view} />
           <Notes view={view} />
           <Changes earlier={earlier} />
           <Sent view={view} changes={changes} />

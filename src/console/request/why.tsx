@@ -38,6 +38,11 @@ export function Why({ view }: { readonly view: HitlRequest }) {
           <a href={`${hrefOf('policies', policyName)}?request=${encodeURIComponent(id)}`}>Explain rule by rule</a>
         </p>
       )}
+      {mayRead.value && (
+        <p>
+          <a href={`#/audit?subject=${encodeURIComponent(id)}`}>Entries in the audit trail</a>
+        </p>
+      )}
     </section>
   )
 }
