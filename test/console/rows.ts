@@ -47,11 +47,11 @@ t.test('rows name title, tool, operation or model, and the filter finds them', a
     ['deleteuser', 'deleteUser'],
     ['model-x', 'model-x'],
   ] as const) {
-    await page.getByRole('searchbox').fill(word)
+    await page.getByLabel(/^Filter by/).fill(word)
     await sees(t, page, '1 of 5 waiting')
     await sees(t, page.locator('.row'), name)
   }
-  await page.getByRole('searchbox').fill('')
+  await page.getByLabel(/^Filter by/).fill('')
   await sees(t, page.locator('.request .what'), /^Refund 250 to/)
   await sees(t, page.locator('.row').first(), 'support-bot, ')
   await sees(t, page.locator('.row').first(), / left · risk 0\.\d\d/)
@@ -98,7 +98,7 @@ t.test('rows are put in order and in groups by the link, and a group or a range 
     .nth(2)
     .click({ modifiers: ['Shift'] })
   await sees(t, page, '1 selected')
-  await page.getByRole('searchbox').fill('agent:"sales bot" rule:refund')
+  await page.getByLabel(/^Filter by/).fill('agent:"sales bot" rule:refund')
   await sees(t, page, '1 of 5 waiting')
   await page.reload()
   await sees(t, page, '1 of 5 waiting')

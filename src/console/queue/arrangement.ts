@@ -41,17 +41,20 @@ export const grouping = computed<Grouping | undefined>(() => {
 /** The latest request that the order counts: later ones follow at the end, so that no row moves under the pointer. */
 const arrangedUpTo = signal('')
 
-function orderAll(): void {
+/** Puts everything in order that waits now. */
+export function orderAll(): void {
   let latest = ''
   for (const { view } of rows.peek().values()) if (view.timestamp > latest) latest = view.timestamp
   arrangedUpTo.value = latest
 }
 
 effect(() => {
+  // A link may ask for another order, too.
+  void [sort.value, grouping.value]
   if (loading.value === 'no') orderAll()
 })
 
-/** Puts everything in order that waits now. */
+/** Changes filter, order or groups. */
 export function arrange(values: Readonly<{ q?: string; sort?: string; group?: string }> = {}): void {
   orderAll()
   setSearch(values)

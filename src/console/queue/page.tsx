@@ -5,7 +5,7 @@ import { LastAnswer } from '../request/answer.tsx'
 import { RequestView } from '../request/request.tsx'
 import { mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
-import { arrange, filter, grouping, groupings, shown, sort, sorts } from './arrangement.ts'
+import { arrange, filter, grouping, groupings, orderAll, shown, sort, sorts } from './arrangement.ts'
 import { alike, chooseAll, chosenRows, clearChoice, open, openFirst, openId, openNext, step, toggle } from './choice.ts'
 import { QueueList } from './list.tsx'
 import { Several } from './several.tsx'
@@ -25,6 +25,8 @@ export function QueuePage() {
     Escape: () => (chosenRows.peek().length > 0 ? clearChoice() : open(undefined)),
   })
 
+  // Nothing moves under the hand of a person who comes from another page.
+  useEffect(orderAll, [])
   const state = loading.value
   useEffect(() => {
     if (state === 'no') openFirst()
