@@ -59,15 +59,17 @@ function createCheck(password: string | undefined): (head: RawHead) => boolean {
 /** Calls back with the head, undefined when it is too long, and what came behind it. A client that is too slow is cut off. */
 function readHead(program: Socket, done: (head: RawHead | undefined, rest: Buffer) => void): void {
   let read: Buffer = Buffer.alloc(0)
-  const late = setTimeout(() => program.destroy(), headMs)
-  program.once('close', () => clearTimeout(late))
+  const leave = (): unknown => program.destroy()
+  const late = setTimeout(leave, headMs)
+  // A program may open connections that it does not use: its run must not wait for them.
+  program.once('close', () => clearTimeout(late)).once('end', leave)
   const onData = (chunk: Buffer) => {
     const from = Math.max(0, read.length - 3)
     read = Buffer.concat([read, chunk])
     const end = read.indexOf('\r\n\r\n', from)
     if (end < 0 && read.length <= maxHead) return
     clearTimeout(late)
-    program.off('data', onData).pause()
+    program.off('data', onData).off('end', leave).pause()
     done(end < 0 ? undefined : parseHead(read.toString('latin1', 0, end)), read.subarray(end + 4))
   }
   program.on('data', onData)

@@ -156,6 +156,17 @@ t.test('the end of one side reaches the other, and what is under way still arriv
   t.match(received.join(''), /\r\n\r\nx{100000}$/)
 })
 
+t.test('a connection that ends before a whole head is closed at once', async t => {
+  const { port } = await startGateway(t)
+  const relay = await startRelay(t, port)
+  for (const sent of ['', 'CONNECT a.example:443 HTTP/1.1\r\n']) {
+    const socket = connect({ port: relay, host: '127.0.0.1', allowHalfOpen: true })
+    socket.end(sent).resume()
+    await once(socket, 'close')
+    t.equal(socket.bytesRead, 0)
+  }
+})
+
 t.test('a program that leaves takes its connection to the gateway with it', async t => {
   const accepted = Promise.withResolvers<Socket>()
   const gateway = createServer(socket => accepted.resolve(socket.on('error', () => {}).resume()))
