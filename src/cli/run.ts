@@ -5,17 +5,18 @@ import { requestAuthority } from './ca.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { connectTo, findForwardProxy, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { hiddenOf } from './run/hidden.ts'
-import { type Hidden, lockedPort, lockProblem, startLocked } from './run/lock.ts'
+import { type LockParts, lockedPort, lockProblem, startLocked } from './run/lock.ts'
 import { cannotStart, catchSignals, runProgram, type Signals, untilEnd } from './run/program.ts'
 import { createRelay, type Relay } from './run/relay.ts'
 import { inRunFolder } from './run/run-folder.ts'
 import { openRunKey, type RunKey } from './run/run-key.ts'
+import { withoutUnixSockets } from './run/seccomp.ts'
 import { startRelay } from './run/start-relay.ts'
 import { systemBundle, type TrustFiles, writeTrust } from './run/trust.ts'
 import { programEnvironment } from './run/variables.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
-export const help = `usage: agent-gateway run --agent NAME [--lock] [--at ADDRESS] [--proxy ADDRESS] [--config FILE] -- PROGRAM [ARGUMENTS]
+export const help = `usage: agent-gateway run --agent NAME [--lock [--no-unix-sockets]] [--at ADDRESS] [--proxy ADDRESS] [--config FILE] -- PROGRAM [ARGUMENTS]
 
 Runs a program, unchanged, that calls the world as the agent: its requests go through the forward proxy of the running
 gateway, which decides each of them. The program is told so by HTTPS_PROXY and by the variables of its libraries, and
@@ -27,6 +28,8 @@ Without --lock a program that does not read these variables calls without the ga
   --agent NAME     name or id of the agent; one that is not there is registered. Not needed with AGENT_GATEWAY_KEY
   --lock           shuts every other way out: the program has a network of its own, whose one port leads to the gateway,
                    and sees no sockets and no processes of the system. Needs Linux and bubblewrap
+  --no-unix-sockets
+                   with --lock: the program can open no unix sockets, also in folders that it sees
   --at ADDRESS     address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                    if absent, the address in the configuration
   --proxy ADDRESS  address of its forward proxy; if absent, the address in the configuration
@@ -42,6 +45,7 @@ const options = {
   ...configOption,
   agent: { type: 'string' },
   lock: { type: 'boolean' },
+  'no-unix-sockets': { type: 'boolean' },
   at: { type: 'string' },
   proxy: { type: 'string' },
 } as const
@@ -53,7 +57,11 @@ export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs({ ...shell, args: own }, options, own.length)
   const [file, ...args] = end < 0 ? [] : shell.args.slice(end + 1)
   if (file === undefined || positionals.length > 0) throw new UsageError('the program must stand behind --')
-  const problem = values.lock ? lockProblem() : undefined
+  const isFiltered = values['no-unix-sockets'] === true
+  if (isFiltered && !values.lock) throw new UsageError('--no-unix-sockets needs --lock')
+  const filter = isFiltered ? withoutUnixSockets(process.arch) : undefined
+  const unfiltered = isFiltered && filter === undefined ? `--no-unix-sockets does not know ${process.arch}.` : undefined
+  const problem = unfiltered ?? (values.lock ? lockProblem() : undefined)
   if (problem !== undefined) {
     shell.complain(`agent-gateway run: ${problem}`)
     return cannotStart
@@ -70,7 +78,7 @@ export async function run(shell: Shell): Promise<number> {
       const asked: Run = { shell, signals, command: [file, ...args], proxy, key, trust, secrets }
       const isLocked = values.lock === true
       shell.complain(describe(asked, { agent: values.agent, isLocked }))
-      return isLocked ? runLocked(asked, folder, hiddenOf(configuration)) : runUnlocked(asked)
+      return isLocked ? runLocked(asked, { folder, hidden: hiddenOf(configuration), filter }) : runUnlocked(asked)
     })
   } finally {
     await key.end()
@@ -102,12 +110,12 @@ async function runUnlocked(asked: Run): Promise<number> {
   }
 }
 
-async function runLocked(asked: Run, folder: string, hidden: Hidden): Promise<number> {
+async function runLocked(asked: Run, locking: Pick<LockParts, 'folder' | 'hidden' | 'filter'>): Promise<number> {
   const { shell, signals, command, trust, secrets } = asked
   const env = programEnvironment(shell.env, { port: lockedPort, password: undefined, trust, secrets })
   const system = systemBundle()
   const bundle = trust === undefined || system === undefined ? undefined : { own: trust.bundle, system }
-  const parts = { relay: relayOf(asked, undefined), folder, cwd: process.cwd(), bundle, hidden }
+  const parts = { ...locking, relay: relayOf(asked, undefined), cwd: process.cwd(), bundle }
   const { child, receiver } = startLocked(parts, { command, env })
   signals.passTo(receiver)
   return untilEnd(child, error => {

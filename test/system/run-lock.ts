@@ -127,6 +127,40 @@ for (const user of users) {
   })
 }
 
+t.test('with --no-unix-sockets a program opens no unix socket, and calls and starts others as before', async t => {
+  const { runs } = await startRun(t)
+  const folder = testdir(t)
+  const { reached } = await listen(t, { path: join(runs.cwd, 'socket') })
+  const script = `import os, socket, subprocess, sys
+def tried(name, what):
+  try: what(); print(name, 'open')
+  except OSError as error: print(name, os.strerror(error.errno))
+def connect(): socket.socket(socket.AF_UNIX).connect('socket')
+tried('unix', connect)
+tried('datagrams', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+tried('pair', lambda: socket.socketpair())
+tried('vsock', lambda: socket.socket(40))
+tried('inet', lambda: socket.create_connection(('127.0.0.1', 3128)))
+print(subprocess.run(['node', '-p', '1 + 1'], capture_output=True, text=True).stdout)`
+  const asked = (...options: string[]) =>
+    runToEnd(t, ['run', '--agent', 'tour', '--lock', ...options, '--', 'python3', '-c', script], {
+      ...runs,
+      env: { ...runs.env, TMPDIR: folder },
+    })
+  const refused = 'Address family not supported by protocol'
+  const shut = await asked('--no-unix-sockets')
+  t.match(
+    { code: shut.code, out: shut.out.split('\n') },
+    {
+      code: 0,
+      out: [`unix ${refused}`, `datagrams ${refused}`, 'pair open', `vsock ${refused}`, 'inet open', '2'],
+    },
+  )
+  t.equal(reached.count, 0)
+  t.match((await asked()).out, /^unix open\ndatagrams open\npair open\n/)
+  t.equal(reached.count, 1)
+})
+
 t.test('what a program trusts by the system alone trusts the gateway as well', async t => {
   const { run } = await startAs(t, users[0]!)
   const { port } = await startSecureOrigin(t)

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { extname } from 'node:path'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { parseJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
@@ -32,6 +32,8 @@ export interface LockParts {
   /** Stands in for the roots of the system. */
   readonly bundle: { readonly own: string; readonly system: string } | undefined
   readonly hidden: Hidden
+  /** Filter of system calls for seccomp(2). */
+  readonly filter: Buffer | undefined
 }
 
 /** Folders with sockets of the system. A program finds them empty. */
@@ -39,9 +41,10 @@ const emptied = ['/run', '/tmp']
 const namespaces = ['--unshare-net', '--unshare-pid', '--unshare-ipc', '--die-with-parent', '--cap-drop', 'ALL']
 const starter = fileURLToPath(new URL(`./lock-starter${extname(import.meta.url)}`, import.meta.url))
 
-/** Descriptors of what runs in the lock: the channel to this process, and where bubblewrap writes its process id. */
+/** Descriptors: the channel to this process, where bubblewrap writes its process id, and where it reads the filter. */
 const channel = 3
 const information = 4
+const filtering = 5
 /** The program gets neither the channel nor its variables. Its descriptor is closed, so nothing but the port leads out. */
 const script = `NODE_OPTIONS= NODE_EXTRA_CA_CERTS= "$1" "$2" ${lockedPort} || exit 126
 shift 2; unset NODE_CHANNEL_FD NODE_CHANNEL_SERIALIZATION_MODE; exec "$@" ${channel}>&- ${information}>&-`
@@ -70,14 +73,18 @@ const remedy =
 /** Starts the program in the lock. */
 export function startLocked(parts: LockParts, { command, env }: Program) {
   const inside = ['sh', '-c', script, 'agent-gateway run', process.execPath, starter, ...command]
-  const args = [...namespaces, '--info-fd', String(information), ...mounts(parts), '--', ...inside]
+  const filtered = parts.filter === undefined ? [] : ['--seccomp', String(filtering)]
+  const args = [...namespaces, ...filtered, '--info-fd', String(information), ...mounts(parts), '--', ...inside]
   const child = spawn('bwrap', args, {
     env: { ...env, TMPDIR: '/tmp' },
     cwd: parts.cwd,
     // A session of its own: the program cannot type into the terminal of the caller, whose signals are passed on.
     detached: true,
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe', parts.filter === undefined ? 'ignore' : 'pipe'],
   })
+  // A child that cannot be started takes nothing.
+  const takesFilter = (child.stdio as readonly unknown[])[filtering] as Writable | null
+  takesFilter?.on('error', () => {}).end(parts.filter)
   child.once('message', (_, server) => {
     // What the starter sends, and nothing else has the channel yet.
     serve(server as Server, parts.relay)

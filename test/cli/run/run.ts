@@ -148,6 +148,7 @@ t.test('what is missing is named', async t => {
   t.match(await run('--agent', 'tour', 'curl'), { code: 2, err: /the program must stand behind --/ })
   t.match(await run('--agent', 'tour', '--'), { code: 2, err: /the program must stand behind --/ })
   t.match(await run(...nodeProgram('')), { code: 2, err: /--agent NAME is missing/ })
+  t.match(await run('--no-unix-sockets', ...nodeProgram('')), { code: 2, err: /--no-unix-sockets needs --lock/ })
   const without = { ...runs, env: { ...runs.env, FORWARDPROXY__ENABLED: 'false' } }
   const off = await runToEnd(t, ['run', '--agent', 'tour', ...nodeProgram('')], without)
   t.match(off, { code: 1, err: /ForwardProxy:Enabled is false\. Set it to true/ })
