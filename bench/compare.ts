@@ -22,6 +22,7 @@ Compares a revision (or a folder with the sources) with the work tree, or with a
   --slices N        slices of each, taken in turn (200): 1,000 small GETs, or fewer of what takes longer
   --connections N   connections of the load (64)
   --road NAME       gateway, gateway-1000, gateway-log, post-16k-unread, down-1m, events, ... (gateway)
+  --beside NAME     compares the road with this one, both of REV, in place of two revisions
   --json            the result as JSON
 `
 
@@ -31,6 +32,7 @@ const { values, positionals } = readOptions(
     slices: { type: 'string', default: '200' },
     connections: { type: 'string', default: '64' },
     road: { type: 'string', default: 'gateway' },
+    beside: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
   { least: 1, most: 2 },
@@ -38,17 +40,30 @@ const { values, positionals } = readOptions(
 
 const project = fileURLToPath(new URL('..', import.meta.url))
 
-await main(positionals[0] as string, positionals[1] ?? project)
+const [first = '', second = project] = positionals
+const contests =
+  values.beside === undefined
+    ? ([
+        ['before', values.road, first],
+        ['after', values.road, second],
+      ] as const)
+    : ([
+        ['before', values.road, first],
+        ['after', values.beside, first],
+      ] as const)
+await main()
 process.exit()
 
-async function main(before: string, after: string): Promise<void> {
+async function main(): Promise<void> {
   const cores = await chooseCores()
   const machine = await describeMachine()
   const road = roadCalled(values.road)
   const upstream = await startUpstreamOf(road, cores.others)
   const contestants: Contestant[] = []
-  for (const [name, revision] of [['before', before] as const, ['after', after] as const]) {
-    const { request, process } = await road.open({ upstream, cores: cores.proxy, root: sourcesOf(revision) })
+  const [before, after] = contests.map(([, road, revision]) => `${revision}, ${road}`)
+  for (const [name, called, revision] of contests) {
+    const place = { upstream, cores: cores.proxy, root: sourcesOf(revision) }
+    const { request, process } = await roadCalled(called).open(place)
     contestants.push({ name, request, process })
   }
   const pids = contestants.map(({ process }) => process?.pid as number)

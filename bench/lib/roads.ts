@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { startPostgres } from '../../test/fixtures/postgres.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
-import { type GatewaySetup, signingSecret, startGateway } from './gateway.ts'
+import { type GatewaySetup, signingSecret, startGateway, type Tree } from './gateway.ts'
 import type { Request } from './load.ts'
 import { chooseCores } from './machine.ts'
 import { pin, type Running, start } from './processes.ts'
 import { denyRules, policyDocument } from './rules.ts'
 import { longestStall, type Stall } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
-import { requestOf, smallGet, type Work, works } from './works.ts'
+import { modelWorks, requestOf, smallGet, type Work, works } from './works.ts'
 
 /** Where a run takes place. */
 export interface Place {
@@ -78,6 +78,8 @@ interface GatewayRoad {
   /** In the place of the policy of those rules. */
   readonly policy?: object
   readonly setup?: Partial<GatewaySetup>
+  /** Settings that name the upstream. */
+  readonly settingsFor?: (upstream: Place['upstream']) => Tree
   readonly work?: Work
 }
 
@@ -87,6 +89,7 @@ export const benchPolicy = (rules: number, bodyRule = false): object =>
 
 function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
   const { rules = 100, bodyRule = false, policy = benchPolicy(rules, bodyRule), setup = {}, work } = options
+  const { settingsFor = () => ({}) } = options
   return {
     name,
     about,
@@ -95,7 +98,7 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
       const policies = [policy, ...(setup.policies ?? [])]
       const { upstream, cores, built = false, nodeOptions = [], root } = place
       const trusted = upstream.certificate === undefined ? {} : { Proxy: { CaFile: upstream.certificate } }
-      const settings = { ...trusted, ...setup.settings }
+      const settings = { ...trusted, ...setup.settings, ...settingsFor(upstream) }
       const started = await startGateway({
         ...{ ...setup, settings, policies, cores, built, nodeOptions },
         ...(root === undefined ? {} : { root }),
@@ -167,6 +170,35 @@ const held = gateway('held', 'POST of 2 KiB that is held for review', {
   },
 })
 
+/** Prices of any model, and one budget of money that is never used up. */
+const moneyBudget: GatewayRoad['settingsFor'] = ({ port }) => ({
+  Metering: { Hosts: [`${host}:${port}`] },
+  Prices: [{ Model: '*', Input: 1, Output: 1 }],
+  Budgets: [{ Name: 'money', Limit: 9_000_000, Per: 'Month' }],
+})
+
+const callBudget: Tree = { Budgets: [{ Name: 'calls', Unit: 'Calls', Limit: 1e12, Per: 'Month' }] }
+
+const otherModel = { field: 'llm.model', operator: 'eq', value: 'another' }
+/** A rule that must know the model of each call. */
+const modelRule = {
+  ...{ name: 'bench', default: 'Allow' },
+  rules: [{ name: 'model', effect: 'Deny', conditions: [otherModel] }],
+}
+
+const budgetRoads: readonly Road[] = [
+  gateway('gateway-calls', 'full road, 100 deny rules, a budget of calls', { setup: { settings: callBudget } }),
+  ...modelWorks.flatMap(work => [
+    gateway(work.name, work.about, { work, setup: unread }),
+    gateway(`${work.name}-model`, `${work.about}, a rule on llm.model`, { work, setup: unread, policy: modelRule }),
+    gateway(`${work.name}-budget`, `${work.about}, a budget of money`, {
+      work,
+      setup: unread,
+      settingsFor: moneyBudget,
+    }),
+  ]),
+]
+
 /** The database is on the cores of the others: an allowed request must not need it. */
 const onPostgres: Road = {
   name: 'postgres',
@@ -227,6 +259,7 @@ export const roads: readonly Road[] = [
   gateway('post', 'POST of 16 KiB, one long text', { work: oneText }),
   gateway('post-body-rule', 'the same, a rule reads the JSON body', { work: oneText, bodyRule: true }),
   ...works.flatMap(roadsOf),
+  ...budgetRoads,
 ]
 
 /** @throws when no road has that name */

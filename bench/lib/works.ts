@@ -49,6 +49,25 @@ export const works: readonly Work[] = [
   },
 ]
 
+/** Calls of models, at paths by which the gateway knows them. */
+export const modelWorks: readonly Work[] = [
+  {
+    ...{ name: 'llm-events', about: 'stream of 100 events of 150 bytes, 5 ms apart, of a model', method: 'POST' },
+    ...{ path: '/events/100/150/5/v1/chat/completions', perSlice: 64, goal: 0 },
+    body: chatJson(512),
+  },
+  {
+    ...{
+      name: 'llm-16k',
+      about: 'POST of 16 KiB of chat JSON to a model',
+      method: 'POST',
+      path: '/v1/chat/completions',
+    },
+    ...{ perSlice: 400, goal: 0 },
+    body: chatJson(16 * kibibyte),
+  },
+]
+
 /** The request of a work through a proxy, token and all: everyone gets the same bytes. */
 export function requestOf(
   { method, path, body, fresh = false }: Pick<Work, 'method' | 'path' | 'body' | 'fresh'>,
