@@ -5,7 +5,7 @@ import type { Call } from '../outbound/call.ts'
 import { refuseBarred } from './barred.ts'
 import { type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
 import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
-import { type BudgetRule, keyAt, scaleOf } from './rules.ts'
+import { type BudgetRule, scaleOf } from './rules.ts'
 
 /** A call before it is sent. */
 export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'isOver'>
@@ -102,7 +102,7 @@ function chargesOf(
   const now = clock.now()
   return rules.map(rule => {
     const { limit, passes } = rule
-    return { rule, key: keyAt(rule, agent, rule.windowAt(now)), amount: amountOf(rule, max), limit, passes }
+    return { rule, key: rule.keyAt(agent, now), amount: amountOf(rule, max), limit, passes }
   })
 }
 

@@ -26,6 +26,8 @@ export interface BudgetRule {
   /** Share of the highest cost of a call that is reserved. */
   readonly share: number
   readonly windowAt: (now: number) => BudgetWindow
+  /** Key of the row that a call of the agent is counted in. */
+  readonly keyAt: (agent: AgentRecord, now: number) => string
   /** Undefined: calls of any model. */
   readonly models: RegExp | undefined
   applies(call: CallOfAgent): boolean
@@ -36,11 +38,13 @@ export const scaleOf = (unit: BudgetRule['unit']): number => (unit === 'Money' ?
 export function createBudgetRule(settings: BudgetSettings): BudgetRule {
   const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, Per, TimeZone, Models } = settings
   if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
+  const windowAt = createWindows(Per, TimeZone)
   return {
     ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow' },
     limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
     share: Exact ? 1 : Reserve / 100,
-    windowAt: createWindows(Per, TimeZone),
+    windowAt,
+    keyAt: createKeys({ name: Name, of: Of, windowAt }),
     models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
     applies: createFilter(settings),
   }
@@ -66,11 +70,28 @@ const isAt = (places: readonly HostAndPort[], { origin }: Target): boolean =>
 const noPolicy = '-'
 
 /** Who has the budget that a call of the agent is held against. */
-function holderOf({ of }: Pick<BudgetRule, 'of'>, { id, ownerId, policyName }: AgentRecord): string {
+function holderOf(of: BudgetRule['of'], { id, ownerId, policyName }: AgentRecord): string {
   if (of === 'All') return '*'
   if (of === 'Agent') return id
   return of === 'Owner' ? ownerId : (policyName ?? noPolicy)
 }
 
-export const keyAt = (rule: BudgetRule, agent: AgentRecord, { start, end }: BudgetWindow): string =>
-  keyOf({ budget: rule.name, holder: holderOf(rule, agent), from: start, until: end })
+/** Holders whose keys are kept for each budget. */
+const maxKept = 10_000
+
+/** Keys of a budget's rows. The same text each time: tables need not hash it again. */
+function createKeys({ name, of, windowAt }: Pick<BudgetRule, 'name' | 'of' | 'windowAt'>): BudgetRule['keyAt'] {
+  const keys = new Map<string, string>()
+  let window: BudgetWindow | undefined
+  return (agent, now) => {
+    const current = windowAt(now)
+    if (current !== window || keys.size > maxKept) keys.clear()
+    window = current
+    const holder = holderOf(of, agent)
+    const known = keys.get(holder)
+    if (known !== undefined) return known
+    const key = keyOf({ budget: name, holder, from: current.start, until: current.end })
+    keys.set(holder, key)
+    return key
+  }
+}
