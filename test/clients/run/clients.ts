@@ -98,6 +98,23 @@ export const clients: readonly Client[] = [
       return shell(`${clone} && cp "${file}" large.bin && ${push} && ${again}`)
     },
   },
+  {
+    ...{
+      refusal: 'Denied by policy',
+      name: 'skopeo',
+      title: 'skopeo, podman, docker',
+      from: 'basic',
+      version: ['skopeo', '--version'],
+      modes: packages,
+    },
+    command({ url, mode }) {
+      const image = `docker://${url.replace('https://', '')}:latest`
+      if (mode !== 'down') return ['skopeo', 'inspect', '--raw', image]
+      return shell(
+        `skopeo --insecure-policy copy --quiet "${image}" dir:out && cd out && ${sum('"$(ls -S | head -1)"')}`,
+      )
+    },
+  },
   { name: 'requests', title: 'Python requests', from: 'basic', ...byPython('requests') },
   { name: 'httpx', title: 'Python httpx', from: 'basic', ...byPython('httpx') },
   { name: 'aiohttp', title: 'Python aiohttp', from: 'basic', ...byPython('aiohttp') },

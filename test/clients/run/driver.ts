@@ -11,6 +11,7 @@ import { testdir } from '../../fixtures/testdir.ts'
 import { type Client, clients, modesOf, pythonFolder } from './clients.ts'
 import { greeting, type Mode, modes, parts, reason } from './modes.ts'
 import { createGit } from './servers/git.ts'
+import { answerImages } from './servers/images.ts'
 import { answerMcp } from './servers/mcp.ts'
 import { answerModels } from './servers/models.ts'
 import { createPackages } from './servers/packages.ts'
@@ -48,7 +49,7 @@ async function startField(t: Test, isLocked: boolean) {
   const content = randomFillSync(Buffer.alloc(size))
   writeFileSync(file, content)
   const packages = createPackages(join(work, 'packages'), file)
-  const servers = [answerModels, answerMcp, packages, await createGit(t)]
+  const servers = [answerImages, answerModels, answerMcp, packages, await createGit(t)]
   const upstream = await startUpstream(t, file, servers)
   const more = {
     Policies: [{ name: 'allow-all', default: 'Allow' }, policy],
