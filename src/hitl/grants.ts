@@ -82,13 +82,14 @@ async function use(
   prepare: Parameters<Grants['use']>[1],
 ): Promise<UsedGrant | Refusal | undefined> {
   const { store, clock, settings } = options
-  const now = clock.now()
   const { idempotencyKey: key, agent } = held
-  const expiresAt = now + settings.RetentionSeconds * 1_000
-  const taken = key === undefined ? undefined : { agentId: agent.id, key, expiresAt }
   const grants = await covering(options, held)
   const refused = grants.length === 0 ? undefined : await prepare?.()
   if (refused !== undefined) return refused
+  // Not read before: `prepare` may wait for a body for longer than a grant lasts.
+  const now = clock.now()
+  const expiresAt = now + settings.RetentionSeconds * 1_000
+  const taken = key === undefined ? undefined : { agentId: agent.id, key, expiresAt }
   for (const grant of grants) {
     const used = await store.grants.use(grant.id, { now, key: taken }, useEntry(now, grant, held))
     if (used === 'keyHeld') return undefined

@@ -96,6 +96,14 @@ t.test('a grant runs out of time', async t => {
   t.equal(await desk.store.grants.remove(id!, (await lastEntry(desk))!), false)
 })
 
+t.test('a grant that runs out while a request waits for its body does not let it pass', async t => {
+  const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
+  const prepare = async (ms: number) => void desk.clock.advance(ms)
+  t.match(await grants.use(held(), () => prepare(59_999)), { grant: { uses: 1 } })
+  t.equal((await lastEntry(desk))?.at, desk.clock.now())
+  t.equal(await grants.use(held(), () => prepare(1)), undefined)
+})
+
 t.test('a revoked grant is gone at once, and a second revocation finds none', async t => {
   const { desk, grants, id } = await granted(t, { minutes: 1, maxUses: 100 })
   t.equal(await grants.revoke(id!, verdict()), undefined)
