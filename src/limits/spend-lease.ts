@@ -56,6 +56,9 @@ export interface SpendAnswer extends SpendRowState {
   readonly leased: number
 }
 
+/** The largest sum: beyond it numbers are not exact, and engines do not read them. */
+export const maxSum = Number.MAX_SAFE_INTEGER
+
 export const keyOf = ({ budget, from, until, holder }: SpendRow): string => `${budget} ${from} ${until} ${holder}`
 
 /** The row of a key that `keyOf` wrote. */

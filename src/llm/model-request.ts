@@ -52,7 +52,7 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
   cohere: { output: maxTokens, copies: [] },
 }
 
-const others = ['model', 'stream', 'stream_options', 'background']
+const others = ['model', 'stream', 'stream_options', 'background', 'metadata']
 
 const wantedOf = new Map(
   Object.entries(numbersOf).map(([format, { output, copies }]) => {
@@ -62,7 +62,7 @@ const wantedOf = new Map(
 )
 const noNames: ReadonlyMap<string, string> = new Map()
 
-/** Undefined: the body is no JSON object that all servers read in the same way. */
+/** Undefined: the body is no JSON object that all servers read in the same way, or its answer could hide its usage. */
 export function readModelRequest({ format, model }: CalledModel, body: Buffer): ModelRequest | undefined {
   const members = topMembers(body, wantedOf.get(format) ?? noNames)
   if (members === undefined) return undefined
@@ -70,6 +70,7 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
   const copies = highest(members, numbersOf[format].copies)
   const named = members.get('model') ?? undefined
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
+  if (format === 'openai' && isLong(members.get('metadata'))) return undefined
   const streams = members.get('stream') === true
   const options = members.get('stream_options')
   return {
@@ -81,6 +82,12 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
     isBackground: format === 'openai' && members.get('background') === true,
   }
 }
+
+/** Responses repeat it behind their usage, which must stay among the last bytes that are read. */
+const longestMetadata = 2_048
+
+const isLong = (metadata: unknown): boolean =>
+  metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > longestMetadata
 
 const isModel = (value: unknown): value is string | undefined =>
   value === undefined || (typeof value === 'string' && value !== '' && value.length <= maxModelLength)
@@ -109,15 +116,16 @@ function memberOf(members: ReadonlyMap<string, unknown>, name: string): unknown 
 const bytesPerToken = 3
 /** Tokens that an answer may have when the request does not say. */
 const usualOutput = 16_384
-/** No call has more: a higher number in a request changes nothing. */
-const highestOutput = 1e9
+/** No model writes more in one answer, and no provider gives more answers to a call: higher numbers change nothing. */
+const longestOutput = 262_144
+const maxCopies = 128
 
 /** The tokens that the call can use, as far as its body shows. @param writes its answer is written by a model */
 export function maxUsage(request: ModelRequest, bodyBytes: number, writes: boolean): Usage {
-  const each = writes ? (request.maxOutput ?? usualOutput) : 0
+  const each = writes ? Math.min(longestOutput, request.maxOutput ?? usualOutput) : 0
   return {
     input: Math.ceil(bodyBytes / bytesPerToken),
-    output: Math.min(highestOutput, each * request.copies),
+    output: each * Math.min(maxCopies, request.copies),
     ...{ cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 },
   }
 }

@@ -44,11 +44,19 @@ t.test('numbers and models of another type are not read', async t => {
   }
 })
 
+t.test('T77 metadata that would push the usage of an answer out of its last bytes is not read', async t => {
+  const long = { note: '😀'.repeat(510) }
+  t.type(read('/v1/responses', { model: 'm', metadata: { note: 'short' } }), 'object')
+  t.equal(read('/v1/responses', { model: 'm', metadata: long }), undefined)
+  t.type(read('/v1/messages', { model: 'm', metadata: long }), 'object', 'other formats do not repeat it')
+})
+
 t.test('a call can use a token for three bytes, and what it may write', async t => {
   const request = read('/v1/chat/completions', { model: 'm', max_tokens: 100, n: 2 })!
   t.match(maxUsage(request, 301, true), { input: 101, output: 200 })
   t.match(maxUsage({ ...request, maxOutput: undefined }, 0, true), { output: 32_768 })
-  t.match(maxUsage({ ...request, maxOutput: 1e300 }, 0, true), { output: 1e9 })
+  t.match(maxUsage({ ...request, maxOutput: 1e300 }, 0, true), { output: 2 * 262_144 }, 'no model writes more')
+  t.match(maxUsage({ ...request, copies: 1e9 }, 0, true), { output: 128 * 100 })
   t.match(maxUsage(request, 30, false), { input: 10, output: 0 })
 })
 

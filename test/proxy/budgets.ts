@@ -150,24 +150,31 @@ t.test('a failed call of a model costs nothing', async t => {
   for (let n = 0; n < 3; n++) t.equal((await chat(agent, { model: 'm', max_tokens: 20_000 })).status, 500)
 })
 
-t.test('an answer without usage costs at least half of the most; background calls cost all of it', async t => {
-  for (const [more, passing] of [
-    [{}, 2],
-    [{ background: true }, 1],
-  ] as const) {
-    const agent = await agentOf('money')
-    answersWith('{"model":"m"}')
-    for (let n = 0; n < passing; n++)
-      t.equal((await chat(agent, { model: 'm', max_tokens: 12_000, ...more })).status, 200)
-    t.equal(code(await chat(agent)), 'budget_exceeded')
-  }
-})
+t.test(
+  'a stream without usage costs at least half of the most; documents and background calls cost all of it',
+  async t => {
+    for (const [more, passing] of [
+      [{ stream: true }, 2],
+      [{}, 1],
+      [{ background: true }, 1],
+    ] as const) {
+      const agent = await agentOf('money')
+      answersWith('{"model":"m"}')
+      for (let n = 0; n < passing; n++)
+        t.equal((await chat(agent, { model: 'm', max_tokens: 12_000, ...more })).status, 200)
+      t.equal(code(await chat(agent)), 'budget_exceeded')
+    }
+  },
+)
 
 const unreadable: readonly (readonly [string, string, string])[] = [
   ['a body that is no JSON', 'model=m', '/v1/chat/completions'],
   ['a name that is there twice', '{"model":"m","max_tokens":1,"max_tokens":90000}', '/v1/chat/completions'],
   ['a name in another letter case', '{"model":"m","max_tokens":1,"Max_Tokens":90000}', '/v1/chat/completions'],
   ['a number as text', '{"model":"m","max_tokens":"9"}', '/v1/chat/completions'],
+  ['metadata that hides the usage', JSON.stringify({ model: 'm', metadata: 'x'.repeat(2_049) }), '/v1/responses'],
+  ['a part of an answer of Gemini', '{}', '/v1beta/models/m:generateContent?$fields=candidates'],
+  ['an answer of Gemini in another form', '{}', '/v1beta/models/m:generateContent?alt=proto'],
   ['a batch', '{}', '/v1/batches'],
   ['speech', '{"model":"m"}', '/v1/audio/speech'],
 ]

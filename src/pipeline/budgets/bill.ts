@@ -70,7 +70,7 @@ const noRequest: ModelRequest = {
 
 /** Reads what a call of a model asks for. */
 export function readBilled(
-  { target }: { readonly target: Target },
+  { target, rawHeaders }: { readonly target: Target; readonly rawHeaders: readonly string[] },
   called: CalledModel,
   body: Buffer,
   { config, providerAt }: BillParts,
@@ -79,13 +79,26 @@ export function readBilled(
   if (provider === undefined) throw new Error('cannot happen: a model without a provider')
   const request = readModelRequest(called, body)
   if (request === undefined) return refuse('call_unmetered', unreadable)
+  if (called.format === 'gemini' && asksForParts(target, rawHeaders)) return refuse('call_unmetered', partial)
   const mustAsk = config.Metering.MissingUsage === 'Refuse' && request.streams && !request.asksUsage
   if (mustAsk && asksInBody(called, target.path)) return refuse('usage_not_asked')
   return { provider, target, called, request, usage: maxUsage(request, body.length, !writesNothing(target.path)) }
 }
 
 const unreadable =
-  'The body of this call must be a JSON object whose model and numbers of tokens every server reads in the same way.'
+  'The body of this call must be a JSON object whose model and numbers of tokens every server reads in the same way, and whose metadata has 2 KiB at most.'
+const partial = 'This call asks for a part of the answer, or for another form than JSON, so its usage may not be in it.'
+
+/** Google leaves members out of an answer when the query or a field says so. */
+function asksForParts({ query = '' }: Target, rawHeaders: readonly string[]): boolean {
+  const parameters = new URLSearchParams(query)
+  const hides = ['fields', '$fields', '%24fields'].some(name => parameters.has(name))
+  const isOther = parameters
+    .getAll('alt')
+    .concat(parameters.getAll('$alt'))
+    .some(form => !/^(?:json|sse)$/i.test(form))
+  return hides || isOther || rawHeaders.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'x-goog-fieldmask')
+}
 
 /** Where a stream tells its usage only when it is asked to. */
 const asksInBody = ({ format }: CalledModel, path: string): boolean =>
@@ -130,8 +143,14 @@ export function finalCost(model: BilledModel, max: Cost, end: CallEnd, parts: Bi
   const output = Math.max(least?.output ?? 0, outputOfBytes(model.called.format, bytes))
   const tokens: Usage = least === undefined ? { ...model.usage, output } : { ...least, output }
   const found = costOfUsage(model, tokens, usage?.model, parts)
-  // A model may have thought more than its answer shows.
-  return { ...bounded(found, max, isWhole ? 0.5 : 0), isEstimated: true }
+  return { ...bounded(found, max, leastShare(model, isWhole)), isEstimated: true }
+}
+
+/** Share of the highest cost that an answer without usage costs at least: a model may have thought more than it shows. */
+function leastShare({ called, request }: BilledModel, isWhole: boolean): number {
+  // A whole document always tells: this one was made not to.
+  if (isWhole && !request.streams) return 1
+  return isWhole || called.format === 'openai' ? 0.5 : 0
 }
 
 /** The price is that of the model that answered, else of the one that was asked for. */

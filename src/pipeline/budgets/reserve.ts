@@ -8,7 +8,7 @@ import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unb
 import { type BudgetRule, scaleOf } from './rules.ts'
 
 /** A call before it is sent. */
-export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'isOver'>
+export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver'>
 
 /** How budgets see a call. */
 export interface CallShape {
@@ -78,13 +78,17 @@ function reserveCalled(
   if (call.isOver) return undefined
   const model = readBilled(call, called, body, parts)
   if (isRefusal(model)) return model
-  const meant = rules.filter(({ models }) => models?.test(model.request.model ?? '') !== false)
+  const meant = rules.filter(({ models }) => isMeant(models, model.request.model))
   const money = meant.some(({ unit }) => unit === 'Money') ? maxCostOf(model, parts) : 0
   if (money === undefined) return refuse('price_unknown', withoutPrice(model.request.model))
   const { input, output } = model.usage
   const billed: BilledCall = { kind: 'model', model, max: { tokens: input + output, money } }
   return takeAll(call, chargesOf(call, meant, billed, parts), billed, parts)
 }
+
+/** A call that names no model may be of any: a stored prompt can have one. */
+const isMeant = (models: RegExp | undefined, model: string | undefined): boolean =>
+  models === undefined || model === undefined || models.test(model)
 
 function withoutPrice(model: string | undefined): string | undefined {
   return model === undefined

@@ -2,12 +2,11 @@
  * Budgets that all gateways share. A gateway leases from them: one statement for all keys, so that no gateway has locks
  * while it waits for the network.
  */
-import { rowOf, type SpendAnswer, type SpendAsk } from '../../limits/spend-lease.ts'
+import { maxSum, rowOf, type SpendAnswer, type SpendAsk } from '../../limits/spend-lease.ts'
 import type { SpendTable } from '../spend.ts'
 import type { DatabaseConnections } from './connection.ts'
 
 /** Sums are JavaScript numbers, so none may be greater. */
-const maxSum = Number.MAX_SAFE_INTEGER
 
 /**
  * For each ask, what `grantOf` in `limits/spend-lease.ts` says. Rows are locked in one order, here and where leases are

@@ -2,10 +2,13 @@
  * Budgets on an engine that has one writer. PostgreSQL has functions for leases and for those that are forfeited
  * (`postgres/spend.ts`).
  */
-import { grantOf, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
+import { grantOf, maxSum, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
 import type { Unit } from '../unit.ts'
+
+/** The sums are held at the largest number that is read again. */
+const held = (sum: number): number => Math.min(maxSum, sum)
 
 const none = { spent: 0, estimated: 0, calls: 0 } as const
 
@@ -36,12 +39,12 @@ async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number):
   const reported = ask.begins ? none : before
   const total = await totalOf(db, row)
   const grown = {
-    spent: total.spent + Math.max(0, ask.spent - reported.spent),
-    estimated: total.estimated + Math.max(0, ask.estimated - reported.estimated),
-    calls: total.calls + Math.max(0, ask.calls - reported.calls),
+    spent: held(total.spent + Math.max(0, ask.spent - reported.spent)),
+    estimated: held(total.estimated + Math.max(0, ask.estimated - reported.estimated)),
+    calls: held(total.calls + Math.max(0, ask.calls - reported.calls)),
   }
   const state = { spent: grown.spent, others, raised: total.raised }
-  const leased = grantOf(ask, state, gateways)
+  const leased = held(grantOf(ask, state, gateways))
   await db
     .insertInto('spend')
     .values({ ...row, ...grown, raised: 0 })
@@ -50,9 +53,9 @@ async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number):
   // What was forfeited meanwhile was told for it.
   const lease = {
     leased,
-    spent: Math.max(reported.spent, ask.spent),
-    estimated: Math.max(reported.estimated, ask.estimated),
-    calls: Math.max(reported.calls, ask.calls),
+    spent: held(Math.max(reported.spent, ask.spent)),
+    estimated: held(Math.max(reported.estimated, ask.estimated)),
+    calls: held(Math.max(reported.calls, ask.calls)),
   }
   await db
     .insertInto('spend_leases')
@@ -88,18 +91,20 @@ async function leasesOf(db: Db, { budget, from, holder }: SpendRow, gateway: str
 }
 
 /** It is told, too: a gateway that comes back is not charged twice. */
-async function forfeitOne(db: Db, { budget, from, holder, gateway, leased }: SpendLeaseRow): Promise<void> {
+async function forfeitOne(db: Db, { budget, from, holder, gateway, ...lease }: SpendLeaseRow): Promise<void> {
+  const { leased } = lease
   await db
     .updateTable('spend_leases')
-    .set(of => ({ leased: 0, spent: of('spent', '+', leased), estimated: of('estimated', '+', leased) }))
+    .set({ leased: 0, spent: held(lease.spent + leased), estimated: held(lease.estimated + leased) })
     .where('budget', '=', budget)
     .where('from', '=', from)
     .where('holder', '=', holder)
     .where('gateway', '=', gateway)
     .execute()
+  const { spent, estimated } = await totalOf(db, { budget, from, holder, until: lease.until })
   await db
     .updateTable('spend')
-    .set(of => ({ spent: of('spent', '+', leased), estimated: of('estimated', '+', leased) }))
+    .set({ spent: held(spent + leased), estimated: held(estimated + leased) })
     .where('budget', '=', budget)
     .where('from', '=', from)
     .where('holder', '=', holder)

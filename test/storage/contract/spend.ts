@@ -48,6 +48,19 @@ export function spend(t: Test, engine: Engine, other: Store): void {
     t.pass('30 random sequences of asks')
   })
 
+  t.test('T77 sums that no number holds stay readable, also when they are forfeited', async t => {
+    const { spend: table } = await engine(t)
+    const key = keyOf({ ...row, holder: 'much' })
+    const much = Number.MAX_SAFE_INTEGER
+    await table.lease([ask({ key, begins: true, limit: undefined })], 1)
+    for (const spent of [much, 2 * much]) {
+      const asked = ask({ key, spent, estimated: spent, keep: 4 * much, limit: undefined })
+      t.match(await table.lease([asked], 1), [{ leased: much, spent: much }])
+    }
+    await table.forfeit('all')
+    t.match(await table.lease([ask({ key, spent: much, limit: undefined })], 1), [{ spent: much }])
+  })
+
   t.test('gateways that lease at the same time get no more than is left, and the last call', async t => {
     const { spend: table } = await engine(t)
     const keys = ['x', 'y'].map(holder => keyOf({ ...row, holder }))
