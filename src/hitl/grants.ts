@@ -36,16 +36,13 @@ export interface UsedGrant {
 }
 
 export interface Grants {
+  /** Whether a grant covers a request that would be held. Its use may fail nevertheless: others use it, or it runs out. */
+  covers(held: Suspension): Promise<boolean | Refusal>
   /**
    * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
    * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
-   *
-   * @param prepare what else the request needs to pass, once a grant covers it: its refusal uses none
    */
-  use(
-    held: Suspension,
-    prepare?: () => Refusal | undefined | Promise<Refusal | undefined>,
-  ): Promise<UsedGrant | Refusal | undefined>
+  use(held: Suspension): Promise<UsedGrant | Refusal | undefined>
   /** Frees the key of a request that a grant let pass and that was not sent. */
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   /** Active ones, oldest first. */
@@ -61,7 +58,8 @@ type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
 export function createGrants(options: GrantOptions): Grants {
   const { store, clock } = options
   return {
-    use: (held, prepare) => orUnavailable(use(options, held, prepare)),
+    covers: held => orUnavailable(covering(options, held).then(({ length }) => length > 0)),
+    use: held => orUnavailable(use(options, held)),
     releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
     list: filter => store.grants.list(clock.now(), filter),
     revoke: (id, { reviewer, requestId }) => {
@@ -76,17 +74,10 @@ export function createGrants(options: GrantOptions): Grants {
  * Undefined also when the key already names a held request: the queue answers with that one. A key that a grant used is
  * refused here: if it is freed now, the queue would hold a request that a grant covers.
  */
-async function use(
-  options: GrantOptions,
-  held: Suspension,
-  prepare: Parameters<Grants['use']>[1],
-): Promise<UsedGrant | Refusal | undefined> {
+async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | Refusal | undefined> {
   const { store, clock, settings } = options
   const { idempotencyKey: key, agent } = held
   const grants = await covering(options, held)
-  const refused = grants.length === 0 ? undefined : await prepare?.()
-  if (refused !== undefined) return refused
-  // Not read before: `prepare` may wait for a body for longer than a grant lasts.
   const now = clock.now()
   const expiresAt = now + settings.RetentionSeconds * 1_000
   const taken = key === undefined ? undefined : { agentId: agent.id, key, expiresAt }

@@ -89,7 +89,7 @@ export interface Parts {
   readonly metrics: Metrics
   /** Records the tools that are listed to an agent. */
   readonly noteTools: ToolNotes['note']
-  readonly grants: Pick<Grants, 'use' | 'releaseKey'>
+  readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Called at the end of each exchange. */
   readonly ends: readonly EndListener[]

@@ -9,6 +9,17 @@ import { asError } from '../base/as-error.ts'
 export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
 type Method<F> = F extends (...args: infer A) => infer R ? (...args: A) => R | Awaited<R> : never
 
+/** Names of the methods that can be called from another thread: a function cannot be handed over as an argument. */
+type CallableName<M> = {
+  [K in keyof M]: M[K] extends (...args: infer A) => unknown
+    ? [Extract<A[number], AnyMethod>] extends [never]
+      ? K
+      : never
+    : never
+}[keyof M] &
+  keyof M &
+  string
+
 /** The error of the other side. */
 export interface Failure {
   readonly name: string
@@ -45,14 +56,14 @@ export interface Link<Theirs> {
    * Rejects with an error of `errorOf`. A signal is the last argument: when it aborts, the one that the method got on the
    * other side does. Ports are handed over.
    */
-  call<K extends keyof Theirs & string>(
+  call<K extends CallableName<Theirs>>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
   /** Methods of the other side, as an object of the same interface. */
-  remote<K extends keyof Theirs & string>(methods: readonly K[]): Pick<Theirs, K>
+  remote<K extends CallableName<Theirs>>(methods: readonly K[]): Pick<Theirs, K>
   /** A call without a result; an error that it throws is lost. */
-  notify<K extends keyof Theirs & string>(
+  notify<K extends CallableName<Theirs>>(
     method: K,
     args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
   ): void

@@ -98,10 +98,14 @@ t.test('a grant runs out of time', async t => {
 
 t.test('a grant that runs out while a request waits for its body does not let it pass', async t => {
   const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
-  const prepare = async (ms: number) => void desk.clock.advance(ms)
-  t.match(await grants.use(held(), () => prepare(59_999)), { grant: { uses: 1 } })
+  t.equal(await grants.covers(held()), true)
+  desk.clock.advance(59_999)
+  t.match(await grants.use(held()), { grant: { uses: 1 } })
   t.equal((await lastEntry(desk))?.at, desk.clock.now())
-  t.equal(await grants.use(held(), () => prepare(1)), undefined)
+  t.equal(await grants.covers(held()), true)
+  desk.clock.advance(1)
+  t.equal(await grants.use(held()), undefined)
+  t.equal(await grants.covers(held()), false)
 })
 
 t.test('a revoked grant is gone at once, and a second revocation finds none', async t => {
@@ -115,6 +119,7 @@ t.test('a revoked grant is gone at once, and a second revocation finds none', as
 t.test('a grant that cannot be recorded lets nothing pass', async t => {
   const { desk, grants } = await granted(t, { minutes: 1, maxUses: 100 })
   await desk.store.close()
+  t.equal(code(await grants.covers(held())), 'store_unavailable')
   t.equal(code(await grants.use(held())), 'store_unavailable')
 })
 

@@ -9,6 +9,7 @@ interface Answers {
   add(left: number, right: number): Promise<number>
   fail(kind: string): Promise<void>
   wait(signal: AbortSignal): Promise<string>
+  visit(each?: () => void): Promise<void>
 }
 
 function openPair(t: Test) {
@@ -24,6 +25,7 @@ function openPair(t: Test) {
       seen.aborted += 1
       return 'aborted'
     },
+    visit: each => each?.(),
   })
   const ours = openLink<object, Answers>(port1, {}, { errorOf })
   t.teardown(() => {
@@ -51,6 +53,16 @@ t.test('an object of the other side is called as one of this side', async t => {
   left.abort()
   t.equal(await answer, 'aborted')
   t.equal(seen.aborted, 1)
+})
+
+t.test('a method that takes a function is none of another thread: it is found by its type', async t => {
+  const { ours } = openPair(t)
+  // @ts-expect-error a function cannot be handed over
+  const { visit } = ours.remote(['visit'])
+  await t.rejects(
+    visit(() => {}),
+    { name: 'DataCloneError' },
+  )
 })
 
 t.test('a failure says what it was; one of the store stays one', async t => {

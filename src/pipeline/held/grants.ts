@@ -1,22 +1,34 @@
 /** Grants: leave of a reviewer that lets requests like an approved one pass for a while. */
 import { isRefusal, type Refusal } from '../../base/refusals.ts'
+import type { Suspension } from '../../hitl/model.ts'
 import type { Decided, Exchange } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { suspensionOf } from './suspend.ts'
 
-/** True when a grant lets this request pass; its use is on record then. @param prepare as of `Grants.use` */
+/** What else a request needs to pass once a grant covers it; when this refuses it, no grant is used. */
+type Prepare = () => Refusal | undefined | Promise<Refusal | undefined>
+
+/** True when a grant lets this request pass; its use is on record then. */
 export async function useGrant(
   exchange: Decided,
   parts: Parts,
-  prepare: () => Refusal | undefined | Promise<Refusal | undefined>,
+  prepare: Prepare | undefined,
 ): Promise<boolean | Refusal> {
-  const used = await parts.grants.use(suspensionOf(exchange, Buffer.alloc(0), parts), prepare)
+  const used = await usePrepared(suspensionOf(exchange, Buffer.alloc(0), parts), parts, prepare)
   exchange.grantId = undefined
   if (used === undefined || isRefusal(used)) return used ?? false
   exchange.grantId = used.grant.id
   exchange.takenKey = used.key
   if (exchange.isOver) await freeKey(exchange, parts)
   return true
+}
+
+/** Preparing belongs to the thread of the request, grants to the main one: so it is asked twice. */
+async function usePrepared(held: Suspension, { grants }: Parts, prepare: Prepare | undefined) {
+  if (prepare === undefined) return grants.use(held)
+  const covered = await grants.covers(held)
+  if (covered !== true) return covered || undefined
+  return (await prepare()) ?? grants.use(held)
 }
 
 /** Frees the key at the end of an exchange, if the request did not leave. */

@@ -17,7 +17,8 @@ const tunnelNotHeld = refuse('tunnel_needs_review')
 
 async function hold(exchange: Sendable, parts: Parts): Promise<StepOutcome> {
   // A use of the grant would be lost with a call that a budget refuses.
-  const granted = await useGrant(exchange, parts, () => reserveSpend(exchange, parts))
+  const prepare = parts.budgets && (() => reserveSpend(exchange, parts))
+  const granted = await useGrant(exchange, parts, prepare)
   if (granted !== true) releaseSpend(exchange, parts)
   if (isRefusal(granted)) return granted
   return granted ? undefined : ((await suspend(exchange, parts)) ?? 'answered')
