@@ -17,7 +17,7 @@ t.test('parts are read with their header fields and their bytes', async t => {
       ' ; y=z',
       '',
       'one',
-      '--a bc',
+      '-- a b',
       'two',
       '--a b \t',
       '',
@@ -30,8 +30,9 @@ t.test('parts are read with their header fields and their bytes', async t => {
   const { parts, around } = read
   t.strictSame(
     parts.map(({ content: { from, to } }) => body.subarray(from, to).toString()),
-    ['one\r\n--a bc\r\ntwo', '\u00e4'],
+    ['one\r\n-- a b\r\ntwo', '\u00e4'],
   )
+  t.equal(parts[0]?.name, 'x')
   t.strictSame(parts[0]?.headers, [['Content-Disposition', 'form-data; name="x" ; y=z']])
   t.strictSame(
     around.map(({ from, to }) => body.subarray(from, to).toString()),
@@ -41,7 +42,23 @@ t.test('parts are read with their header fields and their bytes', async t => {
 
 t.test('T08 what servers read in other ways is not set out as parts', async t => {
   for (const [body, given, why] of [
-    [lines('--a b', '', 'x\n--a b', '', 'y', '--a b--'), type, /without CR/],
+    [lines('--a b', '', 'x\n--a b', '', 'y', '--a b--'), type, /other than CRLF/],
+    [lines('--a b', '', 'x\r--a b', '', 'y', '--a b--'), type, /other than CRLF/],
+    [lines('--a b', '', 'x', '--a bc', '', 'y', '--a b--'), type, /goes on behind the boundary/],
+    [lines('--a b', '', 'x', `--a b${' '.repeat(90)}A: b`, '', 'y', '--a b--'), type, /goes on behind the boundary/],
+    [lines('--a b', '', 'x', '--a b--y'), type, /goes on behind the boundary/],
+    [lines('--a b', 'A: b', '', '--a b--'), type, /header of a part/],
+    [lines('--a b', 'A: b\nB: c', '', 'x', '--a b--'), type, /header of a part/],
+    ...[
+      'form-data; filename="; name=x"; name="y"; name="z"',
+      'form-data; name="x\nContent-Disposition: form-data; name=y"',
+      'form-data; name="x"; name*=utf-8\'\'y',
+      'form-data; name=x y',
+      'form-data; name="x',
+      'form-data; name="x"\r\nContent-Disposition: form-data; name="y"',
+    ].map(
+      one => [lines('--a b', `Content-Disposition: ${one}`, '', 'x', '--a b--'), type, /header of a part/] as const,
+    ),
     [lines('--a b', '', 'x'), type, /no end/],
     [lines('nothing'), type, /no part with this boundary/],
     [lines('--a b', 'no colon', '', 'x', '--a b--'), type, /header of a part/],
@@ -51,10 +68,18 @@ t.test('T08 what servers read in other ways is not set out as parts', async t =>
       type,
       /1000 parts|no end/,
     ],
-    [lines('--a b'), 'multipart/form-data', /no boundary/],
+    [lines('--a b'), 'multipart/form-data', /no single boundary/],
+    [lines('--x', '', 'y', '--x--'), 'multipart/form-data; boundary=x; boundary=y', /no single boundary/],
+    [lines('--x', '', 'y', '--x--'), 'multipart/form-data; a="; boundary=x"; boundary=y', /no part with this boundary/],
   ] as const) {
     t.match(partsIn(body, given), why)
   }
+})
+
+t.test('T08 a name within another parameter is not the name of the part, and each name of a file is told', async t => {
+  const head = `Content-Disposition: form-data; note="; name=x"; name=y; filename="a.txt"; filename*=utf-8''b.exe`
+  const read = partsIn(lines('--a b', head, '', 'x', '--a b--', '', ' '), type)
+  t.match(read, { parts: [{ name: 'y', files: ['a.txt', "utf-8''b.exe"] }], around: [{}] })
 })
 
 t.test('pictures are known by their first bytes, with their size', async t => {

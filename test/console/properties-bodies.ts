@@ -19,7 +19,8 @@ const { reviewer, signedIn, url, origin, approve } = bench
 const page = await signedIn(t, reviewer)
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
-const press = (name: string) => page.locator('.views').getByRole('button', { name, exact: true }).click()
+/** Of the whole body: parts of one have views of their own. */
+const press = (name: string) => page.locator('.views').first().getByRole('button', { name, exact: true }).click()
 
 interface Sent {
   readonly query: string
@@ -64,6 +65,7 @@ async function checkShape(t: Test, { body }: Sent): Promise<void> {
       t.ok(isShown, `${chosen}: ${value}`)
     }
   }
+  if (chosen === 'Parts') await checkParts(t, Buffer.from(body.bytes))
   if (chosen === 'Form') {
     const cells = await page.locator('.body tbody tr').allTextContents()
     t.equal(cells.length, body.text.split('&').length, 'a line for each pair')
@@ -74,6 +76,20 @@ async function checkShape(t: Test, { body }: Sent): Promise<void> {
         'decoded',
       )
     }
+  }
+}
+
+/** Each part has its own bytes, by a reader that knows the one form that the bodies are drawn in. */
+async function checkParts(t: Test, bytes: Buffer): Promise<void> {
+  const wanted = `\r\n${bytes.toString('latin1')}`.split('\r\n--b').slice(1, -1)
+  const parts = page.locator('.body-parts > li')
+  t.equal(await parts.count(), wanted.length, 'a place for each part')
+  for (const [index, part] of wanted.entries()) {
+    const content = Buffer.from(part.slice(part.indexOf('\r\n\r\n') + 4), 'latin1')
+    if (content.length === 0) continue
+    await parts.nth(index).getByRole('button', { name: 'Bytes', exact: true }).click()
+    const shown = bytesOfHex(await shownText(page, `.body-parts > li:nth-child(${index + 1}) .hex`))
+    t.ok(shown.equals(content), `all bytes of part ${index + 1}`)
   }
 }
 

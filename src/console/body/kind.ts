@@ -91,7 +91,7 @@ export function readBytes(
     : invalid > 0
       ? shapeOfOthers(bytes, invalid)
       : shapeOf(text, type)
-  const notes = [note, codingNote(headers), charsetNote(type)].flatMap(one => one ?? [])
+  const notes = [note, ...codingNotes(headers), charsetNote(type)].flatMap(one => one ?? [])
   return { bytes, text, places, findings: findingsIn(bytes, places), shape, notes }
 }
 
@@ -157,10 +157,14 @@ function doubledNote(names: ReadonlySet<string>): string | undefined {
   return `The name ${first}${others} stands more than once in one object. Servers differ in which one they take.`
 }
 
-function codingNote(headers: Readonly<Record<string, string>>): string | undefined {
-  const coding = fieldOf(headers, 'content-encoding')
-  if (coding === '' || /^identity$/i.test(coding)) return undefined
-  return `Content-Encoding is ${coding}: the body is shown as it is sent.`
+/** Fields that say how a body, or a part of one, is coded. */
+export const codingFields = ['Content-Encoding', 'Content-Transfer-Encoding']
+
+function codingNotes(headers: Readonly<Record<string, string>>): readonly string[] {
+  const codings = codingFields.map(name => [name, fieldOf(headers, name.toLowerCase())] as const)
+  return codings
+    .filter(([, coding]) => coding !== '' && !/^(?:identity|binary|[78]bit)$/i.test(coding))
+    .map(([name, coding]) => `${name} is ${coding}: the body is shown as it is sent.`)
 }
 
 function charsetNote(type: string): string | undefined {

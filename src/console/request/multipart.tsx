@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import type { ReadBody, Shape } from '../body/kind.ts'
-import { readBytes } from '../body/kind.ts'
-import { type Part, parameterOf } from '../body/multipart.ts'
+import { codingFields, readBytes } from '../body/kind.ts'
+import type { Part } from '../body/multipart.ts'
 import { Pairs } from '../parts/pairs.tsx'
 import { useSome } from '../parts/some.tsx'
 import { Text } from '../parts/text.tsx'
@@ -20,7 +20,7 @@ interface PartsProps {
 /** Each part with its name, type and size, as what it is. */
 export function Parts({ body, shape: { parts, around }, draw }: PartsProps) {
   const [shown, more] = useSome(parts)
-  const names = parts.flatMap(part => nameOf(part) ?? [])
+  const names = parts.flatMap(part => part.name ?? [])
   const doubled = names.filter((name, index) => names.indexOf(name) < index)
   return (
     <>
@@ -30,7 +30,10 @@ export function Parts({ body, shape: { parts, around }, draw }: PartsProps) {
         </p>
       )}
       {around.length > 0 && (
-        <p class="notice warn">There is text outside of the parts, which servers ignore. It is in the view as text.</p>
+        <p class="notice warn">
+          {around.reduce((sum, { from, to }) => sum + to - from, 0).toLocaleString('en')} bytes are outside of the
+          parts, where servers ignore them. They are in the views as text and bytes.
+        </p>
       )}
       <ol class="body-parts">
         {shown.map((part, index) => (
@@ -47,8 +50,6 @@ export function Parts({ body, shape: { parts, around }, draw }: PartsProps) {
 const headerOf = ({ headers }: Part, wanted: string): string =>
   headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
 
-const nameOf = (part: Part): string | undefined => parameterOf(headerOf(part, 'content-disposition'), 'name')
-
 interface PartProps {
   readonly body: ReadBody
   readonly part: Part
@@ -57,28 +58,28 @@ interface PartProps {
 }
 
 function PartView({ body: { bytes, places }, part, index, draw }: PartProps) {
+  const { name, files, type } = part
   const { from, to } = part.content
-  const file = parameterOf(headerOf(part, 'content-disposition'), 'filename')
-  const type = headerOf(part, 'content-type')
   const content = useMemo(() => {
     const inside = places
       .filter(place => place.from < to && place.to > from)
       .map(place => ({ ...place, from: Math.max(0, place.from - from), to: Math.min(to, place.to) - from }))
     // A part that has parts itself is shown as text: two levels look like one.
     const shown = /^multipart\//i.test(type) ? '' : type
-    return readBytes(bytes.slice(from, to), { 'content-type': shown }, inside)
+    const codings = Object.fromEntries(codingFields.map(field => [field, headerOf(part, field.toLowerCase())]))
+    return readBytes(bytes.slice(from, to), { ...codings, 'content-type': shown }, inside)
   }, [bytes, part])
   return (
     <>
       <p class="part-head">
         <strong>
-          <Text value={nameOf(part) ?? `Part ${index + 1}`} limit={120} kind="bytes" />
+          <Text value={name ?? `Part ${index + 1}`} limit={120} kind="bytes" />
         </strong>
-        {file !== undefined && (
-          <span>
+        {files.map(file => (
+          <span key={file}>
             file <Text value={file} limit={120} kind="bytes" />
           </span>
-        )}
+        ))}
         <span class="hint">
           <Text value={type || 'no type'} limit={80} kind="bytes" />, {sizeText(to - from)}
         </span>
