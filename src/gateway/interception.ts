@@ -69,6 +69,7 @@ function openInterception(parts: ForwardProxyParts): Interception | undefined {
       maxStreams: System.RateLimit.MaxInFlight,
       firstMs: System.Server.HeadersTimeoutSeconds * 1_000,
       idleMs: ForwardProxy.KeepAliveSeconds * 1_000,
+      stalledMs: System.Server.IdleTimeoutSeconds * 1_000,
     },
     onHandshake: isResumed => metrics.count(handshakes, isResumed ? 'resumed' : 'new'),
     onFailed({ id: tunnel, agentId, origin }, reason) {

@@ -10,6 +10,8 @@ export interface Http2Limits {
   /** Longest time without a stream: before the first one, and later, milliseconds. */
   readonly firstMs: number
   readonly idleMs: number
+  /** Longest time in which a client takes nothing of an answer that has ended, milliseconds. */
+  readonly stalledMs: number
 }
 
 /** Most bytes of a header section: as much as HTTP/1.1 may have. */
@@ -77,7 +79,8 @@ export class Http2Connection {
     const server = new CarriedConnection(this.#carrier)
     ConnectionEnd.join(client, server)
     this.#onRequest(server)
-    relayStream(stream, raw, client, isCancelled => this.#ended(isCancelled))
+    const limitRest = relayStream(stream, raw, client, isCancelled => this.#ended(isCancelled))
+    server.once('close', () => limitRest(this.#limits.stalledMs))
   }
 
   #ended(isCancelled: boolean): void {

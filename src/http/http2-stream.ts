@@ -13,6 +13,13 @@ const maxHeaderSize = 1_048_576
 export type OnStreamEnd = (isCancelled: boolean) => void
 
 /**
+ * To be called once the server has closed its end: then nothing else watches that the client takes the answer.
+ *
+ * @param stalledMs longest time in which the client takes nothing of what is left
+ */
+export type LimitRest = (stalledMs: number) => void
+
+/**
  * Serves a stream over a connection to the server of HTTP/1.1.
  *
  * @param raw header fields as received, flat
@@ -23,8 +30,10 @@ export function relayStream(
   raw: readonly string[],
   connection: Duplex,
   onEnd: OnStreamEnd,
-): void {
-  new StreamRelay(stream, connection, onEnd).start(raw)
+): LimitRest {
+  const relay = new StreamRelay(stream, connection, onEnd)
+  relay.start(raw)
+  return stalledMs => relay.limitRest(stalledMs)
 }
 
 class StreamRelay {
@@ -36,6 +45,8 @@ class StreamRelay {
   #isOver = false
   /** The client has ended its request. */
   #isEnded: boolean
+  /** Runs while the client takes nothing of the rest of the answer. */
+  #stalled: NodeJS.Timeout | undefined
 
   constructor(stream: ServerHttp2Stream, connection: Duplex, onEnd: OnStreamEnd) {
     this.#stream = stream
@@ -62,6 +73,10 @@ class StreamRelay {
     } catch {
       stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
     }
+  }
+
+  limitRest(stalledMs: number): void {
+    if (!this.#stream.destroyed) this.#stalled = setTimeout(() => this.#cancel(), stalledMs)
   }
 
   #upload(request: ClientRequest): void {
@@ -115,7 +130,10 @@ class StreamRelay {
       answer.resume()
       return
     }
-    stream.on('drain', () => answer.resume())
+    stream.on('drain', () => {
+      this.#stalled?.refresh()
+      answer.resume()
+    })
     answer.on('data', (chunk: Buffer) => {
       if (!stream.write(chunk)) answer.pause()
     })
@@ -160,6 +178,14 @@ class StreamRelay {
     if (!this.#isEnded) setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
+  /** A stream that was ended waits for the client to make room (RFC 9113 section 6.9) as long as it is not destroyed. */
+  #cancel(): void {
+    if (this.#isOver) {
+      this.#stream.close(constants.NGHTTP2_CANCEL)
+      this.#stream.destroy()
+    } else this.#break()
+  }
+
   /** The client sees that the answer is not whole. */
   #break(): void {
     if (this.#isOver) return
@@ -169,6 +195,7 @@ class StreamRelay {
   }
 
   #close(): void {
+    clearTimeout(this.#stalled)
     this.#request?.destroy()
     this.#connection.destroy()
     this.#onEnd(!this.#isOver)

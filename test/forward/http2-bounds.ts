@@ -1,18 +1,21 @@
 /** Floods of HTTP/2 in a tunnel end the connection, and do not reach the upstream without bound. Threats T32, T76. */
 import t, { type Test } from 'tap'
 import { openSecure, startForward } from '../fixtures/forward.ts'
-import { http2Setup, openHttp2 } from '../fixtures/forward-http2.ts'
+import { answerOf, http2Setup, openHttp2 } from '../fixtures/forward-http2.ts'
 import { frameBytes, frames } from '../fixtures/frames-http2.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startSecureOrigin } from '../fixtures/origin.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
 
-const origin = await startHttp2(t)
+const origin = await startHttp2(t, (stream, _seen, { ':path': path = '' }) => {
+  stream.respond({ ':status': 200 })
+  stream.end('hello'.repeat(Number(path.slice(1)) || 1))
+})
 const to = origin.url.slice('https://'.length)
 const config = {
   ForwardProxy: { KeepAliveSeconds: 1 },
   System: {
-    Server: { HeadersTimeoutSeconds: 2 },
+    Server: { HeadersTimeoutSeconds: 2, IdleTimeoutSeconds: 1 },
     RateLimit: { RequestsPerMinute: 100_000, Burst: 100_000, MaxInFlight: 4 },
   },
 }
@@ -149,4 +152,28 @@ t.test('T32 a connection without a request is closed after the time limits', asy
   const client = await openHttp2(t, gateway, { to, authorization })
   t.equal((await client.send()).status, 200)
   await new Promise(resolve => void client.session.once('close', resolve))
+})
+
+t.test('T76 the rest of an answer that the client does not take is cancelled, and the connection ends', async t => {
+  const client = await openHttp2(t, gateway, { to, authorization }, { initialWindowSize: 0 })
+  const closed = new Promise(resolve => void client.session.once('close', resolve))
+  const answers = await Promise.all([
+    client.send(),
+    client.send({ ':path': '/20000' }),
+    client.send({ ':method': 'POST' }, 'body'),
+  ])
+  t.match(answers, Array(3).fill({ status: 200, body: '' }))
+  t.strictSame([answers[0]?.reset, answers[2]?.reset], [8, 8])
+  t.not(answers[1]?.reset, 0)
+  await closed
+})
+
+t.test('a client that takes its answer late, but within the time limit, gets all of it', async t => {
+  const client = await openHttp2(t, gateway, { to, authorization }, { initialWindowSize: 0 })
+  const stream = client.begin()
+  stream.end()
+  const answer = answerOf(stream)
+  await new Promise(resolve => void stream.once('response', resolve))
+  client.session.settings({ initialWindowSize: 65_535 })
+  t.match(await answer, { status: 200, body: 'hello', reset: 0 })
 })

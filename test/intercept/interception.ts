@@ -19,7 +19,7 @@ t.test('T32 a tunnel in the clear on which nothing moves is closed', async t => 
     leafs: { permits: () => true, contextFor: () => Promise.reject(new Error('no leafs here')) },
     hosts: createOpenedHosts({ ...testConfig().ForwardProxy, Http2Hosts: [] }),
     clock: systemClock,
-    limits: { maxStreams: 1, firstMs: 60_000, idleMs: 60_000 },
+    limits: { maxStreams: 1, firstMs: 60_000, idleMs: 60_000, stalledMs: 60_000 },
     onHandshake: () => {},
     onFailed: () => {},
     onResets: () => {},
