@@ -23,7 +23,7 @@ export class PoolThread {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */
   listens = false
-  /** The thread cannot be terminated. It sends nothing more, but the process cannot exit by itself. */
+  /** The thread was terminated and has not ended. It sends nothing more, but the process cannot exit by itself. */
   stuck = false
   readonly #parts: MemberParts
   #ending: Promise<void> | undefined
@@ -35,7 +35,11 @@ export class PoolThread {
   constructor(parts: MemberParts) {
     this.#parts = parts
     this.link = parts.link
-    parts.worker.once('exit', () => this.#over())
+    parts.worker.once('exit', () => {
+      if (this.stuck) parts.log.warn({}, `thread ${parts.thread} has ended late: no restart is needed`)
+      this.stuck = false
+      this.#over()
+    })
   }
 
   /** Checks whether it responds. Returns the number of rounds without an answer before this one. */

@@ -58,7 +58,7 @@ export interface ThreadPool {
   kill(thread: number): Promise<void>
   /** Threads that died, or hung and were ended, and were replaced. */
   readonly replaced: number
-  /** Threads that hang where they cannot be ended: the process has to be killed. */
+  /** Threads that hang now where they cannot be ended: the process has to be killed. */
   readonly stuck: number
 }
 
@@ -90,8 +90,9 @@ class RunningPool implements ThreadPool {
   #sentPolicies: PolicyList = []
   #closing = false
   readonly #watch: NodeJS.Timeout
+  /** Members that were replaced before their threads ended. */
+  #late: readonly PoolThread[] = []
   replaced = 0
-  stuck = 0
 
   constructor(options: PoolOptions) {
     this.#options = options
@@ -147,6 +148,10 @@ class RunningPool implements ThreadPool {
     await Promise.all([...this.#members.values()].map(member => member.end()))
   }
 
+  get stuck(): number {
+    return this.#late.filter(({ stuck }) => stuck).length
+  }
+
   async kill(thread: number): Promise<void> {
     await this.#members.get(thread)?.end()
   }
@@ -190,7 +195,7 @@ class RunningPool implements ThreadPool {
 
   #ended(thread: number, member: PoolThread, livedMs: number): void {
     this.#members.delete(thread)
-    if (member.stuck) this.stuck += 1
+    this.#late = [...this.#late, member].filter(({ stuck }) => stuck)
     this.#options.forget(thread)
     if (this.#closing) return
     this.replaced += 1
