@@ -167,6 +167,14 @@ t.test(
   },
 )
 
+t.test('T77 a call that names no model counts in the budgets of any: a stored prompt can name one', async t => {
+  const agent = await agentOf('models')
+  answersWith('{}')
+  const call = () => chat(agent, { max_tokens: 5 })
+  t.equal((await call()).status, 200)
+  t.equal(code(await call()), 'budget_exceeded')
+})
+
 const unreadable: readonly (readonly [string, string, string])[] = [
   ['a body that is no JSON', 'model=m', '/v1/chat/completions'],
   ['a name that is there twice', '{"model":"m","max_tokens":1,"max_tokens":90000}', '/v1/chat/completions'],

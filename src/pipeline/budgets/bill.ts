@@ -92,7 +92,7 @@ const partial = 'This call asks for a part of the answer, or for another form th
 /** Google leaves members out of an answer when the query or a field says so. */
 function asksForParts({ query = '' }: Target, rawHeaders: readonly string[]): boolean {
   const parameters = new URLSearchParams(query)
-  const hides = ['fields', '$fields', '%24fields'].some(name => parameters.has(name))
+  const hides = ['fields', '$fields'].some(name => parameters.has(name))
   const isOther = parameters
     .getAll('alt')
     .concat(parameters.getAll('$alt'))
