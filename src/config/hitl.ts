@@ -4,6 +4,16 @@ import { chosenSecretProblem } from './entropy.ts'
 import { hitlEvent, hostName, httpUrl, mailAddress } from './formats.ts'
 import { choice, integer, list, number, objects, optional, secret } from './setting.ts'
 
+/** Which events a receiver gets, and when. */
+const wantedEvents = {
+  Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
+  Rules: list('Rules whose requests are sent, by name; empty sends all.'),
+  Owners: list('Owners of the agents whose events are sent; empty sends all.'),
+  AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
+    max: 720,
+  }),
+} as const
+
 /** Settings under `HumanInTheLoop`: what is held for review, and who gets to know of it. */
 export const hitl = {
   Threshold: number(defaultRisk.threshold, 'A risk score strictly above this sends an allowed request to review.', {
@@ -50,12 +60,7 @@ export const hitl = {
         'Key of the HMAC-SHA256 in Gateway-Signature, 16 bytes or more; absent: not signed.',
         chosenSecretProblem,
       ),
-      Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
-      Rules: list('Rules whose requests are sent, by name; empty sends all.'),
-      Owners: list('Owners of the agents whose events are sent; empty sends all.'),
-      AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
-        max: 720,
-      }),
+      ...wantedEvents,
     },
     'Receivers of the events of requests held for review, each with the settings that are described here.',
   ),
@@ -69,11 +74,6 @@ export const hitl = {
     Password: secret('Password of User.'),
     From: optional('Address of the sender.', mailAddress),
     To: list('Addresses that get the messages.', mailAddress),
-    Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
-    Rules: list('Rules whose requests are sent, by name; empty sends all.'),
-    Owners: list('Owners of the agents whose events are sent; empty sends all.'),
-    AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
-      max: 720,
-    }),
+    ...wantedEvents,
   },
 } as const

@@ -47,11 +47,13 @@ interface SendTerms {
 async function send(notice: Notice, subject: string, { parts, signal }: SendTerms): Promise<NotAccepted | undefined> {
   const { settings, ca } = parts
   const { Host: host = '', Port: port, User: user, Password: pass } = settings
-  const connection = await parts.connect(host, port, signal)
-  const abort = () => connection.destroy(new Error('the gateway stops'))
-  signal.addEventListener('abort', abort)
   // Loaded only when it is used: it takes memory and time.
   const { createTransport } = await import('nodemailer')
+  const connection = await parts.connect(host, port, signal)
+  // The server may break it off before the transport listens: that would end the process.
+  connection.on('error', () => {})
+  const abort = () => connection.destroy(new Error('the gateway stops'))
+  signal.addEventListener('abort', abort)
   const transport = createTransport({
     ...{ host, port, secure: port === tlsPort, requireTLS: !isLoopback(host) },
     ...(user !== undefined && { auth: { user, pass: pass ?? '' } }),

@@ -58,7 +58,7 @@ t.test('a request is one message of plain text to all reviewers, with the facts 
   t.match(server.messages[1], 'Subject: 23 more requests wait for review')
 })
 
-t.test('T20 what an agent wrote adds no field and no recipient', async t => {
+t.test('T36 what an agent wrote adds no field and no recipient', async t => {
   const server = await startMailServer(t)
   const receiver = await receiverTo(t, server)
   const hostile = 'desk\r\nBcc: evil@example.net\r\n\r\n.\r\nMAIL FROM:<x@example.net>'
@@ -69,7 +69,7 @@ t.test('T20 what an agent wrote adds no field and no recipient', async t => {
   t.equal(server.lines.filter(line => line.startsWith('RCPT')).length, 2)
 })
 
-t.test('T29 a server elsewhere gets neither password nor message without TLS that its certificate proves', async t => {
+t.test('a server elsewhere gets neither password nor message without TLS that its certificate proves', async t => {
   const plain = await startMailServer(t)
   const toPlain = await receiverTo(t, plain, { Host: 'mail.example' })
   t.match(await toPlain.send(pending(), signal), { failure: /STARTTLS/ })
@@ -104,7 +104,7 @@ for (const [reply, isPassing] of [
   })
 }
 
-t.test('T02 a mail server is reached past the egress guard', async t => {
+t.test('a mail server is reached past the egress guard', async t => {
   const server = await startMailServer(t)
   const receiver = await receiverTo(t, server, { egress: { DenyPrivateNetworks: true } })
   await t.rejects(receiver.send(pending(), signal), /refused by Egress/)

@@ -55,7 +55,7 @@ for (const format of [...chats, 'pagerDuty'] as const) {
     t.match(all, 'Rita (reviewer-1)')
   })
 
-  t.test(`T20 ${format} gets each value in at most 200 characters, whatever an agent wrote`, async t => {
+  t.test(`T36 ${format} gets each value in at most 200 characters, whatever an agent wrote`, async t => {
     const hostile = `${'<&`'.repeat(300)}\u202e`
     for (const value of texts(content(format, pending({ title: hostile, ruleReason: hostile, agentName: hostile })))) {
       t.ok(value.length <= 200 || value.includes('\n'), value)
@@ -65,7 +65,7 @@ for (const format of [...chats, 'pagerDuty'] as const) {
   })
 }
 
-t.test('T20 Slack gets values as plain text without emoji, links or mentions', async t => {
+t.test('T36 Slack gets values as plain text without emoji, links or mentions', async t => {
   const hostile = '<!channel> <https://evil.example|pay> *b* :smile: &lt;'
   const { text, blocks, unfurl_links, unfurl_media } = content('slack', pending({ title: hostile }))
   t.strictSame([unfurl_links, unfurl_media], [false, false])
@@ -82,7 +82,7 @@ t.test('T20 Slack gets values as plain text without emoji, links or mentions', a
   t.notMatch(`${text}${fallback}`, '<')
 })
 
-t.test('T20 Teams gets an Adaptive Card whose texts are runs, which are not markdown', async t => {
+t.test('T36 Teams gets an Adaptive Card whose texts are runs, which are not markdown', async t => {
   const { type, attachments } = content('teams', pending({ title: '[pay](https://evil.example) **b**' }))
   t.equal(type, 'message')
   const [{ contentType, content: card }] = attachments
@@ -94,7 +94,7 @@ t.test('T20 Teams gets an Adaptive Card whose texts are runs, which are not mark
   }
 })
 
-t.test('T20 Discord gets a block of code that no value can end, and mentions nobody', async t => {
+t.test('T36 Discord gets a block of code that no value can end, and mentions nobody', async t => {
   const body = content('discord', pending({ title: '``` @everyone <@1> https://evil.example' }))
   t.strictSame([body.allowed_mentions, body.flags], [{ parse: [] }, 4])
   const [before, inside, after] = body.content.split('```')
