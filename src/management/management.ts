@@ -11,6 +11,7 @@ import { createGuard } from './guard.ts'
 import { healthHandlers, metricsHandlers, proxyHealthHandlers } from './health.ts'
 import { hitlHandlers } from './hitl.ts'
 import { eventHandlers } from './hitl-events.ts'
+import { identityHandlers } from './identities.ts'
 import { keyHandlers } from './keys.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
@@ -54,6 +55,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...registrationHandlers(parts),
     ...agentHandlers(parts),
     ...keyHandlers(parts),
+    ...identityHandlers(parts),
     ...policyHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),

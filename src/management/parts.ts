@@ -61,7 +61,7 @@ export interface ManagementParts {
   readonly callLimit: RateLimit
   /** A call was refused by it. */
   readonly noteRateLimited: (callerId: string, requestId: string) => void
-  readonly store: Pick<Store, 'audit' | 'ping'>
+  readonly store: Pick<Store, 'audit' | 'identities' | 'ping'>
   /** Why nobody is let in, when the gateway may lack the latest changes. */
   readonly fencedAs: () => 'fenced' | undefined
   /** Calls `listener` when nobody is let in any more. Returns what ends that. */

@@ -16,6 +16,7 @@ export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'hoo
 const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {
   agents: ['id'],
   agent_keys: ['id'],
+  identities: ['provider', 'team', 'user'],
   policies: ['name'],
   hitl: ['id'],
   hitl_shown: ['id'],

@@ -10,6 +10,7 @@ import type {
   DeliveryTable,
   GrantTable,
   HitlTable,
+  IdentityTable,
   PolicyTable,
   SpendTable,
   Store,
@@ -20,6 +21,7 @@ import type { Unit } from './unit.ts'
 
 export interface Tables {
   readonly agents: AgentTable
+  readonly identities: IdentityTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly grants: GrantTable
@@ -50,6 +52,7 @@ export const methods = {
     keyUses: 'read',
     noteKeyUses: 'write',
   },
+  identities: { of: 'read', holder: 'read', set: 'write', add: 'write' },
   policies: { all: 'read', insert: 'write', update: 'write', remove: 'write', apply: 'write' },
   hitl: {
     insert: 'write',

@@ -87,6 +87,14 @@ const registry = [
     "lastUsedAt" bigint
   )`,
   sql`create index agent_keys_agent on agent_keys ("agentId", "createdAt")`,
+  sql`create table identities (
+    provider text not null,
+    team text not null,
+    "user" text not null,
+    "agentId" text not null references agents (id) on delete cascade,
+    primary key (provider, team, "user")
+  )`,
+  sql`create index identities_agent on identities ("agentId")`,
   sql`create table policies (
     name text primary key,
     document text not null,

@@ -7,6 +7,7 @@ import { codes } from './tables/codes.ts'
 import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
+import { identities } from './tables/identities.ts'
 import { policies } from './tables/policies.ts'
 import { spend } from './tables/spend.ts'
 import { tokens } from './tables/tokens.ts'
@@ -25,6 +26,7 @@ const probe: Operations<'probe'> = {
 
 const operations: { readonly [T in TableName]: Operations<T> } = {
   agents,
+  identities,
   policies,
   hitl,
   grants,

@@ -9,6 +9,7 @@ import type {
   AgentKey,
   AgentRecord,
   AuditRecord,
+  ChatIdentity,
   CodeRecord,
   GrantRecord,
   HitlRecord,
@@ -32,6 +33,10 @@ export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecr
 export interface AgentKeyRow extends AgentKey {
   readonly agentId: string
   readonly lastUsedAt: number | null
+}
+
+export interface IdentityRow extends ChatIdentity {
+  readonly agentId: string
 }
 
 export interface HitlRow
@@ -140,6 +145,7 @@ export interface TokenEpochRow {
 export interface Schema {
   agents: AgentRow
   agent_keys: AgentKeyRow
+  identities: IdentityRow
   policies: PolicyRecord
   hitl: HitlRow
   hitl_shown: HitlShownRow

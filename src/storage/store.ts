@@ -6,6 +6,7 @@ import type { DeliveryTable } from './deliveries.ts'
 import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
+import type { IdentityTable } from './identities.ts'
 import type { PolicyTable } from './policies.ts'
 import type { SpendTable } from './spend.ts'
 import type { TokenTable } from './tokens.ts'
@@ -18,6 +19,7 @@ export type { CodeRecord, CodeTable } from './codes.ts'
 export type { DeliveryTable } from './deliveries.ts'
 export type { Deadlines, Due } from './due.ts'
 export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
+export type { ChatIdentity, IdentityTable } from './identities.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export type { SpendTable } from './spend.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
@@ -274,6 +276,7 @@ export interface HitlTable {
 
 export interface Store {
   readonly agents: AgentTable
+  readonly identities: IdentityTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly grants: GrantTable

@@ -11,6 +11,7 @@ import { codes } from './contract/codes.ts'
 import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
+import { identities } from './contract/identities.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
@@ -39,6 +40,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   tools(t, engine)
   spend(t, engine, other)
   codes(t, engine)
+  identities(t, engine, other)
   deliveries(t, engine)
   sweeps(t, engine, other)
   audit(t, engine)
@@ -64,10 +66,11 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, spend: spent, tokens, codes, deliveries, audit } = store
+  const { agents, policies, hitl, grants, tools, spend: spent, tokens, codes, deliveries, audit, identities } = store
   return {
     ...store,
     agents: noted('agents', agents),
+    identities: noted('identities', identities),
     policies: noted('policies', policies),
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),

@@ -17,6 +17,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'agent.rotateSecret': 'rotated the secret of',
   'agent.subject': 'bound to an external subject',
   'agent.tags': 'set the tags of',
+  'agent.identities': 'set the chat accounts of',
   'agent.trust': 'changed the trust of',
   'console.code': 'made a sign-in link for',
   'hitl.approve': 'approved',

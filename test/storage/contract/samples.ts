@@ -12,7 +12,7 @@ import type {
 /** Emptied between two tests. */
 export const tables = [
   ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
-  ...['console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
+  ...['identities', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
 ]
 
 /** Gives an empty store that closes with the test. */
