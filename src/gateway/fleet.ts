@@ -68,11 +68,7 @@ export function createFleet({ config, clock, log }: FleetParts, shared: FleetSto
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
       }
     },
-    others: () =>
-      store
-        .fleet()
-        .peers.flatMap(({ row }) => (row.id === store.fleet().self ? [] : row.addresses))
-        .sort(),
+    others: () => store.fleet().peers.flatMap(({ row }) => (row.id === store.fleet().self ? [] : row.addresses)),
     readings() {
       const { peers, newest, applied, turnMs } = store.fleet()
       const gauge = (name: string, help: string, value: number): MetricSample => ({
