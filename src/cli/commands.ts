@@ -17,6 +17,8 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   run: { summary: 'run a program that calls through the gateway, unchanged', load: () => import('./run.ts') },
   health: { summary: 'ask whether the gateway serves', load: () => import('./health.ts') },
   check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
+  'config show': { summary: 'show every setting and where its value is from', load: () => import('./config-show.ts') },
+  doctor: { summary: 'check what the gateway needs around it', load: () => import('./doctor.ts') },
   backup: {
     summary: 'copy the data folder, also while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

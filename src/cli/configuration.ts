@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
 import { formatProblem } from '../config/given.ts'
-import { loadConfig } from '../config/load.ts'
+import { loadConfig, type ValidConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Shell } from './shell.ts'
 
@@ -15,6 +15,8 @@ export const configHelp = `  --config FILE  configuration file; gateway.yaml of 
 
 export interface Configuration {
   readonly config: Config
+  /** The settings that were given, and where. */
+  readonly given: ValidConfig['given']
   /** The configuration file as given; undefined when there is none, and defaults and environment apply. */
   readonly file: { readonly path: string; readonly text: string } | undefined
   /** Base of relative paths in the configuration file. */
@@ -44,7 +46,7 @@ export function tryConfiguration(
   const file = readFile(path)
   const loaded = loadConfig({ file, env: shell.env })
   if ('problems' in loaded) return { mistakes: loaded.problems.map(formatProblem) }
-  return { config: loaded.config, file, baseDirectory: file === undefined ? '.' : dirname(resolve(file.path)) }
+  return { ...loaded, file, baseDirectory: file === undefined ? '.' : dirname(resolve(file.path)) }
 }
 
 function readFile(asked: string | undefined): Configuration['file'] {

@@ -178,7 +178,7 @@ const checks: readonly CrossCheck[] = [
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {
       const without = HumanInTheLoop.Webhooks.flatMap(({ Url }, index) => (Url === undefined ? [`entry ${index}`] : []))
-      return without.length > 0 && `${without.join(', ')}: Url must be set`
+      return without.length > 0 && `${without.join(', ')}: Url or UrlFromFile must be set`
     },
   },
   {

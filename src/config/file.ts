@@ -1,7 +1,9 @@
+import { dirname, resolve } from 'node:path'
 import { isObject } from '../base/records.ts'
+import { readValueFile } from './file-variable.ts'
 import { assemble, type ConfigFindings, childOf, record, unknownKey } from './given.ts'
 import { isSetting, type Setting, type SettingTree } from './setting.ts'
-import { readTyped } from './value.ts'
+import { readFromText, readTyped } from './value.ts'
 import { parseYaml } from './yaml.ts'
 
 export interface ConfigFile {
@@ -25,7 +27,8 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Config
     const { line, column } = yaml.locate(path)
     return `${file.path}:${line}:${column}`
   }
-  if (isObject(yaml.value)) readTree({ place, findings }, schema, yaml.value, { keys: [], name: '' })
+  if (isObject(yaml.value))
+    readTree({ place, findings, directory: dirname(resolve(file.path)) }, schema, yaml.value, { keys: [], name: '' })
   else if (yaml.value !== null)
     findings.problems.push({ place: place([]), message: 'must be a map of keys and values' })
 }
@@ -33,6 +36,8 @@ export function readFile(schema: SettingTree, file: ConfigFile, findings: Config
 interface ConfigWalk {
   readonly place: (path: readonly string[]) => string
   readonly findings: ConfigFindings
+  /** Base of relative paths. */
+  readonly directory: string
 }
 
 /** A place in the file: its keys as the file spells them, and its name as the schema does. */
@@ -81,7 +86,26 @@ function readEntry(walk: ConfigWalk, tree: SettingTree, item: unknown, spot: Spo
   const findings: ConfigFindings = { given: new Map(), problems: walk.findings.problems }
   if (isObject(item)) readTree({ ...walk, findings }, tree, item, spot)
   else report(walk, spot, 'must be a map of keys and values')
+  for (const [key, node] of Object.entries(tree)) {
+    if (isSetting(node) && node.fills !== undefined)
+      readFilled({ ...walk, findings }, tree, node, below(spot, key, key))
+  }
   return assemble(tree, findings.given)
+}
+
+/** Takes the value of the setting that the file of another one holds. */
+function readFilled(walk: ConfigWalk, tree: SettingTree, file: Setting<unknown>, spot: Spot): void {
+  const { given } = walk.findings
+  const path = given.get(file)
+  const filled = tree[file.fills ?? '']
+  if (typeof path?.value !== 'string' || filled === undefined || !isSetting(filled)) return
+  if (given.has(filled)) {
+    report(walk, spot, `must not be set together with ${file.fills}`)
+    return
+  }
+  const read = readValueFile(resolve(walk.directory, path.value), true)
+  const reading = 'problem' in read ? read : readFromText(filled, read.text)
+  record(walk.findings, filled, { place: path.place, name: spot.name }, reading)
 }
 
 function report(walk: ConfigWalk, spot: Spot, message: string): void {

@@ -2,7 +2,7 @@ import { hitlEvents } from '../base/hitl-events.ts'
 import { defaultRisk } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem } from './entropy.ts'
 import { hitlEvent, hostName, httpUrl, mailAddress } from './formats.ts'
-import { choice, integer, list, number, objects, optional, secret } from './setting.ts'
+import { choice, integer, list, number, objects, optional, secret, secretFile } from './setting.ts'
 
 /** Which events a receiver gets, and when. */
 const wantedEvents = {
@@ -50,16 +50,19 @@ export const hitl = {
   Webhooks: objects(
     {
       Url: secret('URL that gets the events of requests held for review. It often contains a key.', httpUrl),
+      UrlFromFile: secretFile('Url'),
       Format: choice(
         ['generic', 'slack', 'teams', 'discord', 'ntfy', 'pagerDuty'],
         'generic',
         'generic: the event as JSON. The others: a message for people with a link; pagerDuty opens and resolves an incident.',
       ),
       Key: secret('Access token of ntfy, or integration key of PagerDuty (Events API v2).'),
+      KeyFromFile: secretFile('Key'),
       Secret: secret(
         'Key of the HMAC-SHA256 in Gateway-Signature, 16 bytes or more; absent: not signed.',
         chosenSecretProblem,
       ),
+      SecretFromFile: secretFile('Secret'),
       ...wantedEvents,
     },
     'Receivers of the events of requests held for review, each with the settings that are described here.',

@@ -10,7 +10,13 @@ export interface ConfigSources {
   readonly env: Environment
 }
 
-export type LoadedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] }
+export interface ValidConfig {
+  readonly config: Config
+  /** The settings that were given, and where; the others have their defaults. */
+  readonly given: ConfigFindings['given']
+}
+
+export type LoadedConfig = ValidConfig | { readonly problems: readonly ConfigProblem[] }
 
 /**
  * The configuration: defaults, overridden by gateway.yaml, overridden by the environment. Every mistake in either
@@ -23,5 +29,5 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   // Each setting of the schema has a value of its type: what was given was checked, and defaults have it.
   const config = assemble(schema, findings.given) as Config
   const problems = [...findings.problems, ...crossCheck(config, findings.given, sources.file?.path ?? 'configuration')]
-  return problems.length > 0 ? { problems } : { config }
+  return problems.length > 0 ? { problems } : { config, given: findings.given }
 }

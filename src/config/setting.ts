@@ -16,6 +16,8 @@ export interface Setting<T> {
   readonly secret?: boolean
   /** Further rule for the text, or for each text of a list. */
   readonly format?: TextFormat
+  /** The value is the path of a file, whose text is the value of this other setting of the same entry. */
+  readonly fills?: string
   /** kind objects: the settings of one entry; absent when another part of the program checks the entries. */
   readonly entry?: SettingTree
 }
@@ -101,6 +103,12 @@ export const optional = (meaning: string, format?: TextFormat): Setting<string |
 export const secret = (meaning: string, format?: TextFormat): Setting<string | undefined> => ({
   ...optional(meaning, format),
   secret: true,
+})
+
+/** A secret of an entry in a file of its own: variables and their NAME__FILE cannot set entries. */
+export const secretFile = (key: string): Setting<string | undefined> => ({
+  ...optional(`File with ${key}, relative to gateway.yaml; not readable by others. SIGHUP reads it again.`),
+  fills: key,
 })
 
 export const choice = <const C extends readonly string[]>(

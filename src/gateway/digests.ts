@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
 import { type Config, schema } from '../config/schema.ts'
-import { type SettingTree, settingsOf } from '../config/setting.ts'
+import { type Setting, type SettingTree, settingsOf } from '../config/setting.ts'
 import type { Digests } from '../fleet/peers.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 
@@ -38,7 +38,9 @@ export const digestAuthority = (fingerprint: string | undefined): Digests =>
   fingerprint === undefined ? {} : { 'certificate authorities': digest(fingerprint) }
 
 function withoutSecrets(entries: unknown, tree: SettingTree): unknown {
-  const secrets = new Set([...settingsOf(tree)].flatMap(([path, { secret }]) => (secret === true ? path : [])))
+  // Where the file with a secret lies is of one machine.
+  const left = ({ secret, fills }: Setting<unknown>) => secret === true || fills !== undefined
+  const secrets = new Set([...settingsOf(tree)].flatMap(([path, setting]) => (left(setting) ? path : [])))
   // Entries of such a setting are maps.
   return (entries as readonly object[]).map(entry =>
     Object.fromEntries(Object.entries(entry).filter(([key]) => !secrets.has(key))),

@@ -35,16 +35,22 @@ const gauge = (name: string, help: string, value: number): MetricSample => ({ na
 /** What only the system knows. Left out where it does not say. */
 function systemReadings(): readonly MetricSample[] {
   const open = orUndefined(() => readdirSync('/proc/self/fd').length)
-  const max = orUndefined(() => /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  const max = maxOpenFiles()
   const virtual = orUndefined(() => /^VmSize:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1])
   return [
     // The folder itself is open while it is read.
     ...(open === undefined ? [] : [gauge('process_open_fds', 'Open file descriptors.', open - 1)]),
-    ...(max === undefined ? [] : [gauge('process_max_fds', 'Limit of open file descriptors.', Number(max))]),
+    ...(max === undefined ? [] : [gauge('process_max_fds', 'Limit of open file descriptors.', max)]),
     ...(virtual === undefined
       ? []
       : [gauge('process_virtual_memory_bytes', 'Virtual memory.', Number(virtual) * 1_024)]),
   ]
+}
+
+/** Files that this process may have open; undefined where the system does not say. */
+export function maxOpenFiles(): number | undefined {
+  const text = orUndefined(() => /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  return text === undefined ? undefined : Number(text)
 }
 
 function orUndefined<T>(read: () => T): T | undefined {

@@ -187,11 +187,21 @@ t.test('policies in the file are handed on as they are, and cannot come from a v
   t.strictSame(problems('', { POLICIES__X: '1', Policies__: '1' }), ['env POLICIES__X: unknown key'])
 })
 
+const noFiles = { UrlFromFile: undefined, KeyFromFile: undefined, SecretFromFile: undefined }
+
 t.test('the entries of a list of maps are checked like everything else, and have defaults', async t => {
   const read = config(
     'HumanInTheLoop: { Webhooks: [{ url: https://a.example/, Events: [denied] }, { url: https://b.example/ }] }',
   )
-  const absent = { Format: 'generic', Key: undefined, Secret: undefined, Rules: [], Owners: [], AfterMinutes: 0 }
+  const absent = {
+    Format: 'generic',
+    Key: undefined,
+    Secret: undefined,
+    ...noFiles,
+    Rules: [],
+    Owners: [],
+    AfterMinutes: 0,
+  }
   t.strictSame(read.HumanInTheLoop.Webhooks, [
     { ...absent, Url: 'https://a.example/', Events: ['denied'] },
     { ...absent, Url: 'https://b.example/', Events: [] },

@@ -29,7 +29,8 @@ t.test('gateway.yaml is valid as shipped, and with every default uncommented', a
 
   const uncommented = text.replace(/^( *)#([\w-]+: .+)$/gm, '$1$2')
   const all = loadConfig({ file: { path: 'gateway.yaml', text: uncommented }, env: {} })
-  t.strictSame(all, shipped, 'what is said to be the default is the default')
+  const configOf = (loaded: typeof all) => ('problems' in loaded ? loaded.problems.map(formatProblem) : loaded.config)
+  t.strictSame(configOf(all), configOf(shipped), 'what is said to be the default is the default')
 })
 
 t.test('every setting says what it means in one sentence and has a default that it would accept', async t => {

@@ -32,6 +32,14 @@ t.test('a gateway works with a role that can neither change the trail nor create
   const owner = { AGENT_GATEWAY_STORAGE_OWNER: settings.connectionString }
   t.match(await migrate(owner), { code: 0, said: /0001-schema.*\nthe role runs_.* can run gateways/ })
   t.match(await migrate(owner), { code: 0, said: /up to date/ })
+  const doctor = async () => {
+    const shell = fakeShell(['doctor', '--config', file])
+    return { code: await runCommand(shell), said: shell.printed.join('\n') }
+  }
+  t.match(await doctor(), { code: 0, said: /its clock is \d+ ms .*\n.*its user has the rights/ })
+  await settings.admin.query(`revoke insert on ${settings.schema}.agents from ${role}`)
+  t.match(await doctor(), { code: 1, said: /fail +database +its user may not insert agents\n.*storage migrate/ })
+  t.match(await migrate(owner), { code: 0 })
 
   const origin = await startOrigin(t)
   const review = await startReview(t, { config, origin })

@@ -126,7 +126,8 @@ interface Server {
   readonly recovering: boolean
 }
 
-async function assertServer(client: PoolClient): Promise<void> {
+/** @throws StartupError when a gateway must not run on the server */
+export async function assertServer(client: PoolClient): Promise<void> {
   const { rows } = await client.query<Server>(
     `select current_setting('server_version_num')::int / 10000 as version, current_setting('server_encoding') as encoding,
       current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,

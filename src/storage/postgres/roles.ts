@@ -36,7 +36,13 @@ export async function migrateAs(settings: PostgresSettings, owner: string): Prom
 }
 
 /** Written by functions of the owner alone, or by steps of the schema. */
-const readOnly = ['audit', 'kysely_migration', 'kysely_migration_lock', 'postgres_migration', 'postgres_migration_lock']
+export const readOnly = [
+  'audit',
+  'kysely_migration',
+  'kysely_migration_lock',
+  'postgres_migration',
+  'postgres_migration_lock',
+]
 
 /** Lets `role` run gateways on the schema. It can neither change the audit trail nor create or drop anything. */
 async function grantTo(client: Pick<ClientBase, 'query'>, schema: string, role: string): Promise<void> {

@@ -20,7 +20,7 @@ async function open(options: { port: number } = at.options) {
   const complaints: string[] = []
   const address = { ...at, options: { ...at.options, ...options } }
   const key = await openRunKey({
-    configuration: { config: testConfig(), file: undefined, baseDirectory: gateway.directory },
+    configuration: { config: testConfig(), given: new Map(), file: undefined, baseDirectory: gateway.directory },
     ...{ gateway: address, agent: 'tour', pid: process.pid, clock, checkMs: 10 },
     complain: text => complaints.push(text),
   })
