@@ -32,6 +32,7 @@ export interface ControlPlaneParts
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain'>
   readonly hitl: ManagementParts['hitl']
+  readonly budgets: ManagementParts['budgets']
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
   readonly overview: Overview
   readonly verification: TrailVerification
@@ -61,6 +62,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     hits: parts.recent.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
+    budgets: parts.budgets,
     grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },

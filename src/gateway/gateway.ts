@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createRepeats } from '../audit/repeats.ts'
+import { createBudgets } from '../budgets/budgets.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
@@ -198,7 +199,8 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     rulebookOf: rules.rulebookOf,
   })
   const hitl = createHitl({ ...foundation, dataPlane })
-  const watched = { ...foundation, hitl, limits, telemetry, ...watches }
+  const budgets = createBudgets({ ...foundation, stateOf: key => limits.spend?.book.stateOf(key) })
+  const watched = { ...foundation, hitl, limits, telemetry, budgets, ...watches }
   const overview = createOverview(watched)
   const { bounds, workTurns, interception } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)

@@ -1,4 +1,6 @@
 /** Budgets: where their parts come together. */
+
+import { createBudgetRule } from '../budgets/rules.ts'
 import { Leases } from '../fleet/leases.ts'
 import type { TokenLeases } from '../limits/lease.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
@@ -6,7 +8,6 @@ import { SpendBook } from '../limits/spend.ts'
 import { rowOf, type SpendAnswer, type SpendAsk } from '../limits/spend-lease.ts'
 import { createProviders } from '../llm/providers.ts'
 import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
-import { createBudgetRule } from '../pipeline/budgets/rules.ts'
 import type { OutboundParts } from '../pipeline/parts.ts'
 import type { Base } from './base.ts'
 import type { Prices } from './prices.ts'

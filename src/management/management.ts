@@ -3,6 +3,7 @@ import { StoreError } from '../storage/store.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
 import { authorityHandlers } from './authority.ts'
+import { budgetHandlers } from './budgets.ts'
 import { consoleFileHandlers } from './console-files.ts'
 import { docsHandlers } from './docs.ts'
 import { fleetHandlers } from './fleet.ts'
@@ -60,6 +61,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),
     ...grantHandlers(parts),
+    ...budgetHandlers(parts),
     ...eventHandlers(parts),
     ...auditHandlers(parts),
     ...overviewHandlers(parts),

@@ -4,6 +4,7 @@ import type { By, Registry } from '../agents/registry.ts'
 import type { TrailVerification } from '../audit/verification.ts'
 import type { Activity } from '../base/activity.ts'
 import type { Refusal, RefusalCode } from '../base/refusals.ts'
+import type { Budgets } from '../budgets/budgets.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
@@ -44,6 +45,7 @@ export interface ManagementParts {
     /** Aborts when the gateway stops: streams of events end. */
     readonly stopping: AbortSignal
   }
+  readonly budgets: Budgets
   readonly grant: Grant
   readonly console: ConsoleSignIn
   /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */

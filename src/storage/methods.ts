@@ -91,7 +91,7 @@ export const methods = {
   tools: { digests: 'read', keep: 'write' },
   codes: { keep: 'write', take: 'write' },
   tokens: { all: 'read' },
-  spend: { lease: 'write', forfeit: 'write', prune: 'write' },
+  spend: { lease: 'write', forfeit: 'write', list: 'read', find: 'read', totals: 'read', prune: 'write' },
   deliveries: { take: 'write', next: 'read', remove: 'write', leave: 'write', prune: 'write' },
   audit: { append: 'write', list: 'read', after: 'read', verify: 'read', kept: 'read', keep: 'write' },
   probe: { ping: 'write' },

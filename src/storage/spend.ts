@@ -1,5 +1,30 @@
 /** Budgets in the storage contract. */
-import type { SpendAnswer, SpendAsk } from '../limits/spend-lease.ts'
+import type { SpendAnswer, SpendAsk, SpendRow } from '../limits/spend-lease.ts'
+import type { Page, Paged } from './audit.ts'
+
+/** A budget in one window, whoever has it. */
+export type SpendWindow = Pick<SpendRow, 'budget' | 'from'>
+
+/** What gateways have told. Whole numbers: calls, tokens, or money in billionths. */
+interface SpendSums {
+  readonly spent: number
+  /** The part of `spent` that was estimated. */
+  readonly estimated: number
+  readonly calls: number
+}
+
+/** A budget of one holder in one window. */
+export interface StoredSpend extends SpendRow, SpendSums {
+  /** Added to the limit. */
+  readonly raised: number
+  /** What gateways may spend beyond what they have told. */
+  readonly leased: number
+}
+
+/** A budget in one window, of all who have one. */
+export interface SpendTotals extends SpendWindow, SpendSums {
+  readonly holders: number
+}
 
 export interface SpendTable {
   /**
@@ -14,6 +39,12 @@ export interface SpendTable {
    * @param gateways their ids; `all`: no gateway runs
    */
   forfeit(gateways: readonly string[] | 'all'): Promise<number>
+  /** A page of those who have the budget: who has spent most comes first. */
+  list(window: SpendWindow, page: Page): Promise<Paged<StoredSpend>>
+  /** Those of these rows that are there, in any order. */
+  find(rows: readonly SpendRow[]): Promise<readonly StoredSpend[]>
+  /** Windows in which nobody has called are missing. */
+  totals(windows: readonly SpendWindow[]): Promise<readonly SpendTotals[]>
   /** Removes windows that were over before that time, milliseconds since the epoch. */
   prune(before: number): Promise<void>
 }

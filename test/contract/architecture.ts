@@ -17,7 +17,7 @@ const layers = [
   ['fleet'],
   ['config'],
   ['api', 'http', 'storage', 'telemetry'],
-  ['policies', 'agents', 'tokens', 'upstream', 'credentials', 'audit', 'hitl', 'intercept'],
+  ['policies', 'agents', 'tokens', 'upstream', 'credentials', 'audit', 'hitl', 'intercept', 'budgets'],
   ['pipeline', 'management'],
   ['threads'],
   ['gateway'],

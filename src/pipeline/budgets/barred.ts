@@ -1,8 +1,8 @@
 /** What agents are told when a budget keeps a call from being sent. */
 import { type Refusal, refuse } from '../../base/refusals.ts'
+import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { SpendBar } from '../../limits/spend.ts'
 import type { SpendState } from '../../limits/spend-slots.ts'
-import { type BudgetRule, scaleOf } from './rules.ts'
 
 /** A call that does not fit. */
 export interface Barred {

@@ -1,8 +1,9 @@
 /** What a call has reserved of its budgets, and how it is settled: once, when the call is over. */
+
+import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { SpendBook, SpendCharge, SpendEnd } from '../../limits/spend.ts'
 import type { UsageMeter } from '../answers/usage-meter.ts'
 import { type BilledModel, type BillParts, type Cost, type FinalCost, finalCost, noCost } from './bill.ts'
-import { type BudgetRule, scaleOf } from './rules.ts'
 
 /** One budget, and what a call takes of it. */
 export interface BudgetCharge extends SpendCharge {

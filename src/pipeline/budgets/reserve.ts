@@ -1,11 +1,11 @@
 /** Reserves what a call can cost in its budgets, before it is sent. */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { CalledModel } from '../../llm/formats.ts'
 import type { Call } from '../outbound/call.ts'
 import { refuseBarred } from './barred.ts'
 import { type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
 import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
-import { type BudgetRule, scaleOf } from './rules.ts'
 
 /** A call before it is sent. */
 export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver'>

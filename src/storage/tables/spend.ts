@@ -2,9 +2,11 @@
  * Budgets on an engine that has one writer. PostgreSQL has functions for leases and for those that are forfeited
  * (`postgres/spend.ts`).
  */
+import { type RawBuilder, sql } from 'kysely'
 import { grantOf, maxSum, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
+import type { SpendWindow } from '../store.ts'
 import type { Unit } from '../unit.ts'
 
 /** The sums are held at the largest number that is read again. */
@@ -25,6 +27,42 @@ export const spend: Operations<'spend'> = {
     const leases = await (gateways === 'all' ? all : all.where('gateway', 'in', gateways)).execute()
     for (const lease of leases) await forfeitOne(db, lease)
     return leases.length
+  },
+
+  async list(db, { budget, from }, { page, pageSize }) {
+    const { count } = await db
+      .selectFrom('spend')
+      .where('budget', '=', budget)
+      .where('from', '=', from)
+      .select(eb => eb.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow()
+    const items = await withLeases(db)
+      .where('budget', '=', budget)
+      .where('from', '=', from)
+      .orderBy('spent', 'desc')
+      .orderBy('holder')
+      .limit(pageSize)
+      .offset((page - 1) * pageSize)
+      .execute()
+    return { items, totalCount: count }
+  },
+
+  async find(db, rows) {
+    if (rows.length === 0) return []
+    return withLeases(db)
+      .where(inAnyOf(rows, row => sql`${inWindow(row)} and holder = ${row.holder}`))
+      .execute()
+  },
+
+  async totals(db, windows) {
+    if (windows.length === 0) return []
+    return db
+      .selectFrom('spend')
+      .where(inAnyOf(windows, inWindow))
+      .select(['budget', 'from', sumOf('spent'), sumOf('estimated'), sumOf('calls')])
+      .select(eb => eb.fn.countAll<number>().as('holders'))
+      .groupBy(['budget', 'from'])
+      .execute()
   },
 
   async prune({ db }, before) {
@@ -110,3 +148,23 @@ async function forfeitOne(db: Db, { budget, from, holder, gateway, ...lease }: S
     .where('holder', '=', holder)
     .execute()
 }
+
+/** A sum of many large integers is none: SQLite would throw. */
+const sumOf = <C extends string>(column: C) => sql<number>`sum(cast(${sql.ref(column)} as double precision))`.as(column)
+
+const inWindow = ({ budget, from }: SpendWindow) => sql`budget = ${budget} and "from" = ${from}`
+
+const inAnyOf = <T>(rows: readonly T[], matches: (row: T) => RawBuilder<unknown>): RawBuilder<boolean> =>
+  sql<boolean>`(${sql.join(
+    rows.map(row => sql`(${matches(row)})`),
+    sql` or `,
+  )})`
+
+const withLeases = (db: Db) =>
+  db
+    .selectFrom('spend')
+    .select(['budget', 'holder', 'from', 'until', 'spent', 'estimated', 'calls', 'raised'])
+    .select(
+      sql<number>`(select coalesce(sum(cast(l.leased as double precision)), 0) from spend_leases l
+        where l.budget = spend.budget and l."from" = spend."from" and l.holder = spend.holder)`.as('leased'),
+    )

@@ -140,6 +140,40 @@ export function spend(t: Test, engine: Engine, other: Store): void {
     t.match(await table.lease([ask({ begins: true })], 1), [{ leased: 0, spent: 30, others: 0 }])
   })
 
+  t.test('rows of a window are listed with what is leased, and summed up', async t => {
+    const { spend: table } = await engine(t)
+    const rowOf = (holder: string, over: object = {}) => ({ ...row, holder, ...over })
+    const used = [
+      { ...rowOf('small'), spent: 5, estimated: 1, calls: 2, leased: 30 },
+      { ...rowOf('large'), spent: 50, estimated: 0, calls: 9, leased: 0 },
+      { ...rowOf('large', { from: 2_000, until: 3_000 }), spent: 7, estimated: 0, calls: 1, leased: 0 },
+      { ...rowOf('large', { budget: 'other' }), spent: 9, estimated: 0, calls: 1, leased: 0 },
+    ]
+    for (const { spent, estimated, calls, leased, ...of } of used) {
+      const first = ask({ key: keyOf(of), begins: true, needed: leased, least: leased })
+      await table.lease([first], 1)
+      await table.lease([{ ...first, begins: false, spent, estimated, calls, keep: leased, needed: 0 }], 1)
+    }
+    const shown = used.map(one => ({ ...one, raised: 0 }))
+    const page = (page: number) => table.list(row, { page, pageSize: 1 })
+    t.match(await page(1), { items: [shown[1]], totalCount: 2 })
+    t.match(await page(2), { items: [shown[0]], totalCount: 2 })
+    t.match(await page(3), { items: [], totalCount: 2 })
+    t.match(await table.find([rowOf('small'), rowOf('nobody')]), [shown[0]])
+    t.strictSame(await table.find([]), [])
+    const windows = [row, { budget: 'other', from: 1_000 }, { budget: 'unused', from: 1_000 }]
+    const totals = await table.totals(windows)
+    t.match(
+      totals.toSorted((left, right) => right.spent - left.spent),
+      [
+        { budget: 'daily', from: 1_000, spent: 55, estimated: 1, calls: 11, holders: 2 },
+        { budget: 'other', spent: 9, holders: 1 },
+      ],
+    )
+    t.equal(totals.length, 2)
+    t.strictSame(await table.totals([]), [])
+  })
+
   t.test('windows that are over are removed', async t => {
     const { spend: table } = await engine(t)
     await table.lease(

@@ -1,8 +1,8 @@
 import t from 'tap'
-import type { BudgetSettings } from '../../../src/config/budgets.ts'
-import { rowOf } from '../../../src/limits/spend-lease.ts'
-import { createBudgetRule } from '../../../src/pipeline/budgets/rules.ts'
-import type { AgentRecord } from '../../../src/storage/store.ts'
+import { createBudgetRule } from '../../src/budgets/rules.ts'
+import type { BudgetSettings } from '../../src/config/budgets.ts'
+import { rowOf } from '../../src/limits/spend-lease.ts'
+import type { AgentRecord } from '../../src/storage/store.ts'
 
 const settings: Omit<BudgetSettings, 'Of'> = {
   ...{ Name: 'b', Unit: 'Calls', Limit: 1, Per: 'Day', TimeZone: 'UTC', AtLimit: 'Deny', Reserve: 50, Exact: false },

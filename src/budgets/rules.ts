@@ -1,10 +1,10 @@
 /** Budgets of the settings, as calls are held against them. */
-import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-port.ts'
-import type { Target } from '../../base/target.ts'
-import type { BudgetSettings } from '../../config/budgets.ts'
-import { type BudgetWindow, createWindows } from '../../limits/budget-window.ts'
-import { keyOf } from '../../limits/spend-lease.ts'
-import type { AgentRecord } from '../../storage/store.ts'
+import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
+import type { Target } from '../base/target.ts'
+import type { BudgetSettings } from '../config/budgets.ts'
+import { type BudgetWindow, createWindows } from '../limits/budget-window.ts'
+import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
+import type { AgentRecord } from '../storage/store.ts'
 
 interface CallOfAgent {
   readonly agent: AgentRecord
@@ -28,9 +28,12 @@ export interface BudgetRule {
   readonly windowAt: (now: number) => BudgetWindow
   /** Key of the row that a call of the agent is counted in. */
   readonly keyAt: (agent: AgentRecord, now: number) => string
+  readonly rowAt: (agent: AgentRecord, now: number) => SpendRow
   /** Undefined: calls of any model. */
   readonly models: RegExp | undefined
   applies(call: CallOfAgent): boolean
+  /** Whether any call of the agent may be held against it. */
+  appliesTo(agent: AgentRecord): boolean
 }
 
 export const scaleOf = (unit: BudgetRule['unit']): number => (unit === 'Money' ? moneyScale : 1)
@@ -44,9 +47,9 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
     limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
     share: Exact ? 1 : Reserve / 100,
     windowAt,
-    keyAt: createKeys({ name: Name, of: Of, windowAt }),
+    ...createKeys({ name: Name, of: Of, windowAt }),
     models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
-    applies: createFilter(settings),
+    ...createFilters(settings),
   }
 }
 
@@ -54,13 +57,14 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
 const patternOf = (text: string): string => text.split('*').map(escaped).join('.*')
 const escaped = (text: string): string => text.replace(/[\\^$.+?()[\]{}|]/g, '\\$&')
 
-function createFilter({ Agents, Owners, Policies, Hosts }: BudgetSettings): BudgetRule['applies'] {
+function createFilters({ Agents, Owners, Policies, Hosts }: BudgetSettings): Pick<BudgetRule, 'applies' | 'appliesTo'> {
   const places = Hosts.map(parseHostAndPort)
   const agents = Agents.map(id => id.toLowerCase())
   const isOf = (names: readonly string[], name: string | null) =>
     names.length === 0 || (name !== null && names.includes(name))
-  return ({ agent, target }) =>
-    isOf(agents, agent.id) && isOf(Owners, agent.ownerId) && isOf(Policies, agent.policyName) && isAt(places, target)
+  const appliesTo = (agent: AgentRecord) =>
+    isOf(agents, agent.id) && isOf(Owners, agent.ownerId) && isOf(Policies, agent.policyName)
+  return { appliesTo, applies: ({ agent, target }) => appliesTo(agent) && isAt(places, target) }
 }
 
 const isAt = (places: readonly HostAndPort[], { origin }: Target): boolean =>
@@ -80,18 +84,26 @@ function holderOf(of: BudgetRule['of'], { id, ownerId, policyName }: AgentRecord
 const maxKept = 10_000
 
 /** Keys of a budget's rows. The same text each time: tables need not hash it again. */
-function createKeys({ name, of, windowAt }: Pick<BudgetRule, 'name' | 'of' | 'windowAt'>): BudgetRule['keyAt'] {
+function createKeys({
+  name,
+  of,
+  windowAt,
+}: Pick<BudgetRule, 'name' | 'of' | 'windowAt'>): Pick<BudgetRule, 'keyAt' | 'rowAt'> {
   const keys = new Map<string, string>()
   let window: BudgetWindow | undefined
-  return (agent, now) => {
-    const current = windowAt(now)
-    if (current !== window || keys.size > maxKept) keys.clear()
-    window = current
-    const holder = holderOf(of, agent)
-    const known = keys.get(holder)
-    if (known !== undefined) return known
-    const key = keyOf({ budget: name, holder, from: current.start, until: current.end })
-    keys.set(holder, key)
-    return key
+  const rowOf = (holder: string, { start, end }: BudgetWindow) => ({ budget: name, holder, from: start, until: end })
+  return {
+    rowAt: (agent, now) => rowOf(holderOf(of, agent), windowAt(now)),
+    keyAt(agent, now) {
+      const current = windowAt(now)
+      if (current !== window || keys.size > maxKept) keys.clear()
+      window = current
+      const holder = holderOf(of, agent)
+      const known = keys.get(holder)
+      if (known !== undefined) return known
+      const key = keyOf(rowOf(holder, current))
+      keys.set(holder, key)
+      return key
+    },
   }
 }

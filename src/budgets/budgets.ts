@@ -1,0 +1,73 @@
+/** Budgets for people: what was spent of them in the windows that are open now. */
+import type { BudgetSettings } from '../config/budgets.ts'
+import type { Config } from '../config/schema.ts'
+import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
+import type { SpendState } from '../limits/spend-slots.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { AgentRecord, Page, Paged, SpendTable, StoredSpend } from '../storage/store.ts'
+import { type BudgetRule, createBudgetRule } from './rules.ts'
+import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
+
+export interface BudgetsOptions {
+  readonly config: Pick<Config, 'Budgets' | 'Metering'>
+  readonly clock: Clock
+  readonly store: { readonly spend: Pick<SpendTable, 'list' | 'find' | 'totals'> }
+  /** What this gateway knows of a key beyond the store; undefined: nothing. */
+  readonly stateOf: (key: string) => SpendState | undefined
+}
+
+/** All of it rejects with a StoreError when the store fails. */
+export interface Budgets {
+  /** In the order of the settings. */
+  all(): Promise<readonly BudgetView[]>
+  /** Who has the budget, and what each has spent; undefined: there is no such budget. */
+  holders(name: string, page: Page): Promise<(Paged<HolderView> & { readonly budget: BudgetView }) | undefined>
+  /** Those that calls of the agent may be held against. */
+  ofAgent(agent: AgentRecord): Promise<readonly HolderView[]>
+}
+
+interface KnownBudget {
+  readonly settings: BudgetSettings
+  readonly rule: BudgetRule
+}
+
+export function createBudgets({ config, clock, store, stateOf }: BudgetsOptions): Budgets {
+  const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
+    settings,
+    rule: createBudgetRule(settings),
+  }))
+  const { Currency } = config.Metering
+
+  async function viewsOf(some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> {
+    const windows = some.map(({ rule }) => ({ budget: rule.name, from: rule.windowAt(now).start }))
+    const totals = new Map((await store.spend.totals(windows)).map(total => [total.budget, total]))
+    return some.map(({ settings, rule }) =>
+      budgetView({ settings, rule, currency: Currency, window: rule.windowAt(now), total: totals.get(rule.name), now }),
+    )
+  }
+
+  const viewOf = (rule: BudgetRule, stored: StoredSpend, now: number): HolderView =>
+    holderView({ rule, currency: Currency, stored, state: stateOf(keyOf(stored)), now })
+
+  return {
+    all: () => viewsOf(budgets, clock.now()),
+    async holders(name, page) {
+      const found = budgets.find(({ rule }) => rule.name === name)
+      if (found === undefined) return undefined
+      const now = clock.now()
+      const { rule } = found
+      const budget = (await viewsOf([found], now))[0]!
+      const { items, totalCount } = await store.spend.list({ budget: name, from: rule.windowAt(now).start }, page)
+      return { budget, items: items.map(stored => viewOf(rule, stored, now)), totalCount }
+    },
+    async ofAgent(agent) {
+      const now = clock.now()
+      const own = budgets.filter(({ rule }) => rule.appliesTo(agent))
+      const rows = own.map(({ rule }) => rule.rowAt(agent, now))
+      const stored = new Map((await store.spend.find(rows)).map(row => [keyOf(row), row]))
+      return own.map(({ rule }, n) => viewOf(rule, stored.get(keyOf(rows[n]!)) ?? unspent(rows[n]!), now))
+    },
+  }
+}
+
+const unspent = (row: SpendRow): StoredSpend => ({ ...row, spent: 0, estimated: 0, calls: 0, leased: 0, raised: 0 })
