@@ -14,7 +14,8 @@ import {
 import { noteStreamed } from './read-buffers.ts'
 
 export interface StreamParts extends ExchangeParts {
-  readonly stream: ClientHttp2Stream
+  /** Opens the stream, which sends the head of the request. */
+  readonly open: () => ClientHttp2Stream
   /** The connection takes no more requests: it may be dead, or authenticated for one agent. */
   readonly retire: () => void
   /** The connection is gone, and had carried an exchange to its end before. */
@@ -33,7 +34,8 @@ const isPseudo = (name: string) => name.startsWith(':')
  * body of a stream that was reset as if it were complete.
  */
 export class Http2Exchange extends UpstreamExchange {
-  readonly #stream: ClientHttp2Stream
+  /** Undefined until the request may be sent. */
+  #stream: ClientHttp2Stream | undefined
   readonly #parts: StreamParts
   /** The upstream has ended the answer. */
   #ended = false
@@ -41,11 +43,41 @@ export class Http2Exchange extends UpstreamExchange {
 
   constructor(request: UpstreamRequest, handler: UpstreamHandler, parts: StreamParts) {
     super(request, handler, parts)
-    const { stream } = parts
-    this.#stream = stream
     this.#parts = parts
-    this.#noteEnd()
     this.watch()
+  }
+
+  /** Sends the request, unless the handler ends the exchange first: Node sends the head of a stream that is cancelled too. */
+  start(): void {
+    this.guarded(() => {
+      this.handler.onRequestStart?.(this)
+      if (!this.over) this.#begin(this.#parts.open())
+    })
+  }
+
+  #begin(stream: ClientHttp2Stream): void {
+    this.#stream = stream
+    this.#noteEnd(stream)
+    this.#read(stream)
+    const { body } = this.request
+    if (body === null) return
+    if (Buffer.isBuffer(body)) {
+      stream.end(body)
+      noteStreamed(body.length)
+      this.handler.onBodySent?.(body.length)
+      return
+    }
+    this.send(body, {
+      write: chunk => {
+        noteStreamed(chunk.length)
+        stream.write(chunk)
+      },
+      end: () => stream.end(),
+      isFull: () => stream.writableNeedDrain,
+    })
+  }
+
+  #read(stream: ClientHttp2Stream): void {
     stream.on('headers', (fields, _flags, raw) => {
       this.#onBytes()
       this.guarded(() => this.passInterim(headOf(fields, raw)))
@@ -57,7 +89,7 @@ export class Http2Exchange extends UpstreamExchange {
     stream.on('data', (chunk: Buffer) => {
       noteStreamed(chunk.length)
       this.progressed()
-      this.guarded(() => handler.onResponseData(chunk))
+      this.guarded(() => this.handler.onResponseData(chunk))
     })
     stream.on('drain', () => this.drained())
     stream.on('error', error => this.fail(this.#lost(error)))
@@ -65,46 +97,21 @@ export class Http2Exchange extends UpstreamExchange {
     stream.on('close', () => this.fail(this.#lost(broken())))
   }
 
-  /** Sends the body, if any. */
-  start(): void {
-    this.guarded(() => {
-      const stream = this.#stream
-      const { body } = this.request
-      this.handler.onRequestStart?.(this)
-      if (this.over || body === null) return
-      if (Buffer.isBuffer(body)) {
-        stream.end(body)
-        noteStreamed(body.length)
-        this.handler.onBodySent?.(body.length)
-        return
-      }
-      this.send(body, {
-        write: chunk => {
-          noteStreamed(chunk.length)
-          stream.write(chunk)
-        },
-        end: () => stream.end(),
-        isFull: () => stream.writableNeedDrain,
-      })
-    })
-  }
-
   /** The connection takes no more streams: ends the exchange if no byte of it was sent. */
   refuseUnsent(): void {
-    if (this.#stream.state.state === constants.NGHTTP2_STREAM_STATE_IDLE) this.fail(new RefusedStreamError())
+    if (this.#stream?.state.state === constants.NGHTTP2_STREAM_STATE_IDLE) this.fail(new RefusedStreamError())
   }
 
   protected hold(isHeld: boolean): void {
-    if (isHeld) this.#stream.pause()
-    else this.#stream.resume()
+    if (isHeld) this.#stream?.pause()
+    else this.#stream?.resume()
   }
 
   /**
    * Node does not distinguish a reset from an end, least of all a reset with NO_ERROR. But it ends the body of a stream that
    * is still open for END_STREAM alone; one that was reset is closed by then.
    */
-  #noteEnd(): void {
-    const stream = this.#stream
+  #noteEnd(stream: ClientHttp2Stream): void {
     const { push } = stream
     const noting: typeof push = (chunk, encoding) => {
       if (chunk === null && !stream.closed) this.#ended = true
@@ -135,7 +142,7 @@ export class Http2Exchange extends UpstreamExchange {
 
   #lost(error: Error): Error {
     if (this.hasAnswer) return error
-    if (this.#stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedStreamError()
+    if (this.#stream?.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedStreamError()
     return this.#parts.isStale() ? new StaleConnectionError() : error
   }
 
@@ -143,8 +150,8 @@ export class Http2Exchange extends UpstreamExchange {
   protected leave(error: Error | undefined): void {
     if (isTimeout(error)) this.#parts.retire()
     const stream = this.#stream
-    if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL)
-    stream.destroy()
+    if (stream?.closed === false) stream.close(constants.NGHTTP2_CANCEL)
+    stream?.destroy()
     this.#parts.onEnd()
   }
 }

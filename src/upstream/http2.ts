@@ -1,9 +1,14 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2'
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
-import { asError } from '../base/as-error.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Carrier, type CarrierEvents, maxStreams } from './connection.ts'
-import { type ConnectionLease, failUnsent, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import {
+  type ConnectionLease,
+  closedConnection,
+  failUnsent,
+  type UpstreamHandler,
+  type UpstreamRequest,
+} from './handler.ts'
 import { authorityOf } from './http1-head.ts'
 import { Http2Exchange } from './http2-stream.ts'
 import type { CarrierSettings } from './settings.ts'
@@ -34,7 +39,8 @@ export class Http2Session implements Carrier {
       maxSessionMemory: 64,
     })
     this.#session = session
-    session.once('connect', () => session.setLocalWindowSize(connectionWindow))
+    // Node tells of the connect a moment later: the session may have been given up meanwhile.
+    session.once('connect', () => session.destroyed || session.setLocalWindowSize(connectionWindow))
     session.on('remoteSettings', ({ maxConcurrentStreams = maxStreams }) => this.#allow(maxConcurrentStreams))
     session.on('goaway', () => this.#retire())
     // Each stream gets its own event.
@@ -46,14 +52,13 @@ export class Http2Session implements Carrier {
   }
 
   dispatch(request: UpstreamRequest, handler: UpstreamHandler, lease: ConnectionLease): boolean {
-    const stream = this.#open(request)
-    if (stream instanceof Error) {
-      failUnsent(handler, lease, stream)
-      return this.#hasCapacity
+    if (this.destroyed) {
+      failUnsent(handler, lease, closedConnection())
+      return false
     }
     clearTimeout(this.#idle)
     const exchange: Http2Exchange = new Http2Exchange(request, handler, {
-      stream,
+      open: () => this.#session.request(this.#fieldsOf(request), { endStream: request.body === null }),
       limits: this.#settings,
       lease,
       retire: () => this.#retire(),
@@ -76,14 +81,6 @@ export class Http2Session implements Carrier {
 
   get #hasCapacity(): boolean {
     return this.#exchanges.size < this.#maxStreams && !this.destroyed
-  }
-
-  #open(request: UpstreamRequest): ClientHttp2Stream | Error {
-    try {
-      return this.#session.request(this.#fieldsOf(request), { endStream: request.body === null })
-    } catch (error) {
-      return asError(error)
-    }
   }
 
   /**
