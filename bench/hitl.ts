@@ -105,7 +105,7 @@ const queue = createQueue({
   onDecided: () => {},
   send: async (_, { hitlId }) => {
     sent.set(hitlId, (sent.get(hitlId) ?? 0) + 1)
-    return { kind: 'answered', status: 200, rawHeaders: [], body: answer() }
+    return { kind: 'answered', status: 200, rawHeaders: [], body: answer(), trailers: () => [] }
   },
   agentProblem: () => undefined,
   reviewerOf: id => ({ id, ownerId: 'people', roles: ['reviewer'] }),

@@ -128,12 +128,14 @@ export interface NotSent extends Refusal {
 export type ReplayResult =
   /** No byte was sent: refused by policy, egress or circuit, or never connected. It stays pending. */
   | { readonly kind: 'notSent'; readonly refusal: NotSent }
-  /** `body` rejects when the upstream breaks off. `rawHeaders` are end-to-end fields only. */
+  /** `body` rejects when the upstream breaks off. `rawHeaders` and `trailers` are end-to-end fields only. */
   | {
       readonly kind: 'answered'
       readonly status: number
       readonly rawHeaders: readonly string[]
       readonly body: AsyncIterable<Uint8Array>
+      /** Complete once `body` has ended. */
+      readonly trailers: () => readonly string[]
     }
   /** Bytes were sent, and no answer came. */
   | { readonly kind: 'failed'; readonly refusal: Refusal }
@@ -171,6 +173,7 @@ export interface StoredAnswer {
   readonly status: number
   readonly rawHeaders: readonly string[]
   readonly body: Uint8Array
+  readonly trailers: readonly string[]
 }
 
 /** A limit of the queue, of one agent or of all. */

@@ -131,7 +131,7 @@ async function pass(options: HitlOptions, attempt: ReplayAttempt, answer: Answer
     record: ({ kept }) => {
       recorded = true
       if (kept === undefined) return record(null)
-      const frame = frameAnswer({ status, rawHeaders, body: kept })
+      const frame = frameAnswer({ status, rawHeaders, body: kept, trailers: answer.trailers() })
       return record(seal(options.sealingKeys[0], `response:${item.id}`, frame.bytes))
     },
   })

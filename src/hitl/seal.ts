@@ -26,8 +26,10 @@ export function frameRequest(request: HeldRequest): SealedFrame {
   return frame([request.method, request.url, ...request.rawHeaders], request.body)
 }
 
-export function frameAnswer(answer: StoredAnswer): SealedFrame {
-  return frame([String(answer.status), ...answer.rawHeaders], answer.body)
+/** An empty name, which no field has, divides the fields of the head from the trailers, if there are any. */
+export function frameAnswer({ status, rawHeaders, body, trailers }: StoredAnswer): SealedFrame {
+  const end = trailers.length === 0 ? [] : ['', ...trailers]
+  return frame([String(status), ...rawHeaders, ...end], body)
 }
 
 /** Reads the frame of a request, as `openHeld` returns it. */
@@ -39,8 +41,10 @@ export function parseRequest(bytes: Buffer): HeldRequest {
 
 export function parseAnswer(bytes: Buffer): StoredAnswer {
   const { texts, body } = parseFrame(bytes)
-  const [status, ...rawHeaders] = texts
-  return { status: Number(status), rawHeaders, body }
+  const [status, ...fields] = texts
+  const end = fields.findIndex((text, index) => text === '' && index % 2 === 0)
+  const [rawHeaders, trailers] = end < 0 ? [fields, []] : [fields.slice(0, end), fields.slice(end + 1)]
+  return { status: Number(status), rawHeaders, body, trailers }
 }
 
 /** Digests of the parts that reviewers compare with those of another request. */

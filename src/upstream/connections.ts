@@ -103,7 +103,8 @@ export class Connections implements ConnectionOwner {
   sendAlone(origin: Origin, resolution: Resolution, request: UpstreamRequest, handler: UpstreamHandler): void {
     if (request.upgrades === true && !this.#hasPlace()) handler.onResponseError(new UpstreamBusyError())
     else {
-      const pool = createPool(origin, false, 1)
+      const http2 = request.upgrades !== true && this.#offersHttp2(origin) && !usesConnectionAuth(request.fields)
+      const pool = createPool(origin, http2, 1)
       pool.open = 1
       this.#open += 1
       this.#create(pool, resolution, request).dispatch(request, handler)

@@ -12,7 +12,7 @@ import {
   status as statuses,
 } from '@grpc/grpc-js'
 import t, { type Test } from 'tap'
-import { authorityOf, startForward } from '../fixtures/forward.ts'
+import { authorityOf, startForwardReview } from '../fixtures/forward.ts'
 import { http2Setup } from '../fixtures/forward-http2.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
 
@@ -24,19 +24,25 @@ const method = (path: string, requestStream: boolean, responseStream: boolean) =
 })
 const service = {
   greet: method('/test.Words/Greet', false, false),
+  held: method('/test.Words/Held', false, false),
   denied: method('/test.Words/Denied', false, false),
   count: method('/test.Words/Count', false, true),
   echo: method('/test.Words/Echo', true, true),
 } satisfies ServiceDefinition
 
+type Done = (error: object | null, text?: string) => void
+
+function greet({ request }: { readonly request: string }, done: Done): void {
+  if (request === 'nobody') done({ code: statuses.NOT_FOUND, details: 'there is nobody' })
+  else done(null, `hello ${request}`)
+}
+
 /** A server at idp.test. */
 async function startServer(t: Test): Promise<string> {
   const server = new Server()
   server.addService(service, {
-    greet(call: { request: string }, done: (error: object | null, text?: string) => void) {
-      if (call.request === 'nobody') done({ code: statuses.NOT_FOUND, details: 'there is nobody' })
-      else done(null, `hello ${call.request}`)
-    },
+    greet,
+    held: greet,
     denied: (_call: unknown, done: (error: null, text: string) => void) => done(null, 'never'),
     count(call: { write(text: string): void; end(): void }) {
       for (const word of ['one', 'two', 'three']) call.write(word)
@@ -53,7 +59,7 @@ async function startServer(t: Test): Promise<string> {
 }
 
 const to = await startServer(t)
-const gateway = await startForward(t, http2Setup())
+const gateway = await startForwardReview(t, http2Setup())
 await gateway.policy({
   name: 'words',
   default: 'Allow',
@@ -62,6 +68,11 @@ await gateway.policy({
       name: 'denied',
       effect: 'Deny',
       conditions: [{ field: 'input.path', operator: 'eq', value: service.denied.path }],
+    },
+    {
+      name: 'held',
+      effect: 'Hitl',
+      conditions: [{ field: 'input.path', operator: 'eq', value: service.held.path }],
     },
   ],
 })
@@ -86,6 +97,18 @@ t.test('a call has its answer, and an error its status and text', async t => {
 
 t.test('what the policy denies is PERMISSION_DENIED', async t => {
   t.match(await unary(service.denied.path, ''), { code: statuses.PERMISSION_DENIED })
+})
+
+t.test('a call that is held gets the answer of its approval, or its error', async t => {
+  for (const [text, answer] of [
+    ['world', 'hello world'],
+    ['nobody', { code: statuses.NOT_FOUND, details: 'there is nobody' }],
+  ] as const) {
+    const answered = unary(service.held.path, text)
+    const [held] = await gateway.waiting(bot, 1)
+    await gateway.approve(held!.id)
+    t.match(await answered, answer)
+  }
 })
 
 t.test('a stream of the server comes whole', async t => {

@@ -57,7 +57,13 @@ t.test('a request reaches the upstream, and its answer the client', async t => {
   t.match(headers, { 'set-cookie': ['a=1', 'b=2'], 'x-one': 'é', 'gateway-request-id': String })
   t.equal(headers['proxy-authenticate'], undefined)
   const seen = origin.seen.at(-1)
-  t.match(seen?.headers, { ':path': '/a?b=c', ':authority': to, cookie: 'x=1; y=2', 'x-mine': 'é' })
+  t.match(seen?.headers, {
+    ':path': '/a?b=c',
+    ':authority': to,
+    cookie: 'x=1; y=2',
+    'x-mine': 'é',
+    via: '2 agent-gateway',
+  })
   t.notOk(seen?.rawHeaders.join().includes(token), 'the credential for the proxy is not sent on')
   const lines = await gateway.exchanges(1)
   t.match(lines, [{ road: 'intercepted', agentId: id, method: 'GET', path: '/a', status: 200, ending: 'forwarded' }])

@@ -49,9 +49,12 @@ t.test('any request comes out as it went in, with the digest it had', async t =>
   t.pass('holds')
 })
 
-t.test('an answer comes out as it went in', async t => {
-  const answer = { status: 207, rawHeaders: ['Set-Cookie', 'a', 'Set-Cookie', 'b'], body: Buffer.from(everyByte) }
-  t.strictSame(parseAnswer(unseal([key], 'l', seal(key, 'l', frameAnswer(answer).bytes))!), answer)
+t.test('an answer comes out as it went in, with its trailers', async t => {
+  const rawHeaders = ['Set-Cookie', 'a', 'Empty', '', 'Set-Cookie', 'b']
+  for (const trailers of [[], ['grpc-status', '0', 'grpc-message', '']]) {
+    const answer = { status: 207, rawHeaders, body: Buffer.from(everyByte), trailers }
+    t.strictSame(parseAnswer(unseal([key], 'l', seal(key, 'l', frameAnswer(answer).bytes))!), answer)
+  }
 })
 
 t.test('requests that differ anywhere have different digests', async t => {

@@ -278,16 +278,17 @@ t.test('T04 a name that points elsewhere is connected to anew, however busy its 
   await long.body?.cancel()
 })
 
-t.test('what a person approves goes out over a connection of its own, in HTTP/1.1', async t => {
+t.test('what a person approves goes out over a connection of its own, in HTTP/2 as well', async t => {
   const origin = await startHttp2(t)
   const config = { Policies: [allowAll, { name: 'ask', default: 'Hitl' }] }
   const { gateway } = await startHttp2Gateway(t, {}, { config })
   const { token } = await gateway.agent({ policyName: 'ask' })
+  await gateway.proxy((await gateway.agent()).token, origin.url)
   const held = await gateway.proxy(token, origin.url)
   t.equal(held.status, 202)
   const approved = await gateway.manage('POST', `/hitl/${held.headers.get('gateway-hitl-id')}/approve`, {})
-  t.strictSame([approved.status, approved.text], [200, 'hello over http/1.1'])
-  t.strictSame(origin.connections, { h2: 0, http1: 1 })
+  t.strictSame([approved.status, approved.text], [200, 'hello over h2'])
+  t.strictSame(origin.connections, { h2: 2, http1: 0 })
 })
 
 t.test('a body that a rule has read is sent as it was read', async t => {

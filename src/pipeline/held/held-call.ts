@@ -14,6 +14,7 @@ import { sendReply } from '../../http/respond.ts'
 import { providerOfPath } from '../../policy/language/fields/llm.ts'
 import type { Checked, Decided } from '../exchange.ts'
 import { answerFields, answerStatus } from '../outbound/answer-fields.ts'
+import { pairs } from '../outbound/interim.ts'
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
 
@@ -213,6 +214,7 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
   res.sendDate = false
   const fields = answerFields(answer.rawHeaders, exchange)
   res.writeHead(answerStatus(answer.status, exchange, fields), [...fields, ...callWait])
+  if (answer.trailers.length > 0) res.addTrailers(pairs(answer.trailers))
   res.end(answer.body)
   return undefined
 }

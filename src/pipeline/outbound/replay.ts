@@ -99,6 +99,7 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
+  #trailers: readonly string[] = []
   #status: number | undefined = undefined
   /** Why the request was not sent over its connection. */
   #refused: Refusal | 'again' | undefined = undefined
@@ -140,7 +141,8 @@ class Replay implements UpstreamHandler {
       },
     })
     this.#body = body
-    this.#resolve({ kind: 'answered', status, rawHeaders: downstreamFields(fields), body })
+    const rawHeaders = downstreamFields(fields)
+    this.#resolve({ kind: 'answered', status, rawHeaders, body, trailers: () => this.#trailers })
   }
 
   onResponseData(chunk: Buffer): void {
@@ -148,7 +150,8 @@ class Replay implements UpstreamHandler {
     this.#call.meter?.see(chunk)
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(trailers: readonly string[]): void {
+    this.#trailers = downstreamFields(trailers)
     this.#noteUsage(true)
     this.#body?.push(null)
   }

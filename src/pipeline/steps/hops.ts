@@ -1,4 +1,5 @@
 import { withCredentials } from '../../credentials/credentials.ts'
+import { receivedVersion } from '../../http/connection-pair.ts'
 import { upstreamFields } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
 import type { UpstreamRequest } from '../../upstream/handler.ts'
@@ -39,7 +40,7 @@ export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamReque
 /** The fields of the upstream request; the connection adds those that frame its body. */
 export function requestFields({ req, fields, tokenNames }: Exchange, { config }: Parts): string[] {
   const headers = upstreamFields(req.rawHeaders, fields, tokenNames)
-  if (config.Proxy.Via) headers.push('Via', `${req.httpVersion} ${viaName}`)
+  if (config.Proxy.Via) headers.push('Via', `${receivedVersion(req)} ${viaName}`)
   if (req.method === 'OPTIONS') countHop(headers)
   return headers
 }
