@@ -25,6 +25,7 @@ import { hitl } from './hitl.ts'
 import { limits } from './limits.ts'
 import { metering, prices } from './metering.ts'
 import { proxy } from './proxy.ts'
+import { recording } from './recording.ts'
 import { server } from './server.ts'
 import {
   boolean,
@@ -189,6 +190,7 @@ export const schema = {
   Metering: metering,
   Prices: prices,
   Budgets: budgets,
+  Recording: recording,
   Egress: {
     DenyPrivateNetworks: boolean(false, 'Refuse private and loopback destinations.'),
     AllowHosts: list('Host patterns that may be called; empty allows all. example.com or *.example.com.', hostPattern),

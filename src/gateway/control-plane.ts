@@ -18,6 +18,7 @@ import type { Grant } from '../tokens/grant.ts'
 import { type Base, createFenced, selfUrlsOf } from './base.ts'
 import type { Identity } from './identity.ts'
 import type { Overview } from './overview.ts'
+import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
 
@@ -34,6 +35,7 @@ export interface ControlPlaneParts
   readonly hitl: ManagementParts['hitl']
   readonly budgets: ManagementParts['budgets']
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
+  readonly recording: Pick<Recording, 'of' | 'clear'>
   readonly overview: Overview
   readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */
@@ -59,6 +61,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
     verification: parts.verification,
+    recording: parts.recording,
     hits: parts.recent.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,

@@ -13,6 +13,7 @@ import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import { createEndListeners } from '../pipeline/ends/listeners.ts'
+import { ShapeRecorder } from '../pipeline/ends/recorder.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import { withLog } from '../pipeline/held/replay-log.ts'
 import { createSender } from '../pipeline/outbound/replay.ts'
@@ -57,6 +58,8 @@ export interface DataPlane {
   /** Undefined without a forward proxy. */
   readonly interception: Interception | undefined
   readonly workTurns: WorkTurns
+  /** Undefined when nothing is recorded. */
+  readonly recorder: ShapeRecorder | undefined
   /** Decides requests again that this grant (undefined: any grant) let pass and that were not sent yet. */
   forgetGrant(id: string | undefined): void
   /** Forgets idle entries and ends stalled exchanges. Call about every second. */
@@ -109,21 +112,32 @@ function lowRateOf({ System: { RateLimit } }: Config): number {
   return RateLimit.Fields === 'Low' ? RateLimit.Burst / 10 : 0
 }
 
+/** Bytes of bodies that wait to be read for their shapes, in all threads. */
+const maxRecordedBytes = 16_777_216
+
+function createRecorder({ config, report }: DataPlaneParts, turns: WorkTurns): ShapeRecorder | undefined {
+  const { Recording, System } = config
+  if (Recording.Mode === 'off') return undefined
+  const limits = { shapesPerAgent: Recording.ShapesPerAgent, maxBytes: maxRecordedBytes / System.Server.Threads }
+  return new ShapeRecorder(limits, turns, error => report('shapes of requests could not be read', error))
+}
+
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
+  const workTurns = createWorkTurns()
+  const recorder = createRecorder(dataPlane, workTurns)
   const ends = createEndListeners({
-    ...{ config, clock, log, metrics, clientIpOf: dataPlane.clientIpOf },
+    ...{ recorder, config, clock, log, metrics, clientIpOf: dataPlane.clientIpOf },
     ...dataPlane.recent,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
-    config,
-    clock,
+    ...{ config, clock },
     ...{ agentRate, lowRate: lowRateOf(config) },
     requests,
     heldBytes,
@@ -131,9 +145,8 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     breaker,
     bounds,
     watch,
-    tunnels: forward.tunnels,
-    interception: forward.interception,
-    workTurns: createWorkTurns(),
+    ...{ tunnels: forward.tunnels, interception: forward.interception },
+    workTurns,
     metrics,
     verifyToken: dataPlane.verifyToken,
     agentOf: id => agents.get(id),
@@ -157,7 +170,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     send: withLog(createSender(parts), { log, clock, metrics }),
     bounds,
     interception: forward.interception,
-    workTurns: parts.workTurns,
+    ...{ workTurns, recorder },
     forgetGrant: id => forgetGrant(id, parts),
     sweep() {
       watch.sweep()

@@ -33,6 +33,7 @@ import { createOverview } from './overview.ts'
 import { createPeerGuard } from './peer-guard.ts'
 import { createLoginLimit } from './rates.ts'
 import { createPage } from './readings.ts'
+import { openRecording } from './recording.ts'
 import { createReload } from './reload.ts'
 import { openRules, type Rules } from './rules.ts'
 import { createSharedMemory, openMainLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
@@ -198,9 +199,10 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     verifyToken: identity.tokens.verify,
     rulebookOf: rules.rulebookOf,
   })
+  const recording = openRecording({ ...foundation, dataPlane }, closers)
   const hitl = createHitl({ ...foundation, dataPlane })
   const budgets = createBudgets({ ...foundation, stateOf: key => limits.spend?.book.stateOf(key) })
-  const watched = { ...foundation, hitl, limits, telemetry, budgets, ...watches }
+  const watched = { ...foundation, hitl, limits, telemetry, budgets, recording, ...watches }
   const overview = createOverview(watched)
   const { bounds, workTurns, interception } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)
@@ -213,7 +215,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
     onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
     onManagement: management,
   })
-  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory }, options)
+  const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, recording }, options)
   foundation.followers.pool = pool
   const reload = createReload({ ...foundation, pool, listening })
   foundation.followers.onGrant = async id => {

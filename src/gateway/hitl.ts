@@ -20,7 +20,7 @@ import type { Upstreams } from './upstreams.ts'
 export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials' | 'ca'>
-  readonly dataPlane: Pick<DataPlane, 'send' | 'bounds'>
+  readonly dataPlane: Pick<DataPlane, 'send' | 'bounds' | 'recorder'>
   readonly recent: RecentActivity
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: EventLog
@@ -90,6 +90,7 @@ export function createHitl(parts: HitlParts): Hitl {
     agentName: id => identity.registry.get(id)?.name,
     addedFields: item => credentialNames(parts, item),
     stopping: stopping.signal,
+    ...recordDenials(parts),
     onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
   })
   let sweeping: Promise<void> | undefined
@@ -120,6 +121,28 @@ export function createHitl(parts: HitlParts): Hitl {
       const count = await inTime(givenUp, recordMs, () => 0)
       await receivers.finish()
       return count
+    },
+  }
+}
+
+/** A denial teaches what not to allow. */
+function recordDenials({
+  config: { Recording },
+  clock,
+  dataPlane: { recorder },
+  identity,
+}: HitlParts): Pick<HitlOptions, 'onDenied'> {
+  if (recorder === undefined) return {}
+  return {
+    onDenied(item, { method, url, rawHeaders, body }) {
+      const agent = identity.registry.get(item.agentId)
+      const target = parseTarget(url)
+      if (agent === undefined || typeof target === 'string') return
+      const known = body.byteLength <= Recording.MaxBodyBytes ? body : undefined
+      const { policyName: policy, rule } = item
+      const outcome = { effect: 'Hitl', policy, rule, status: 0, verdict: 'denied', signal: null } as const
+      const call = { agent, target, method, rawHeaders, hasBody: body.byteLength > 0, body: known, outcome }
+      recorder.note(call, undefined, clock.now())
     },
   }
 }

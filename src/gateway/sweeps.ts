@@ -5,6 +5,7 @@ import type { DataPlane } from './data-plane.ts'
 import type { Fleet } from './fleet.ts'
 import type { Hitl } from './hitl.ts'
 import type { Overview } from './overview.ts'
+import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -17,6 +18,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly overview: Pick<Overview, 'sample'>
   readonly fleet: Pick<Fleet, 'sweep'>
   readonly rules: Pick<Rules, 'policies'>
+  readonly recording: Pick<Recording, 'sweep'>
   readonly authority: AuthorityHolder | undefined
   /** Keeps agents from the other gateways. */
   readonly guardPeers: () => void
@@ -41,6 +43,7 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     fleet.sweep(rules.policies.book.list(), parts.authority?.current.certificate.fingerprint256)
     limits.breaker.sweep(clock.steady())
     limits.spend?.leases.sweep(clock.now()).catch(error => report('windows of budgets could not be removed', error))
+    parts.recording.sweep().catch(error => report('recorded shapes could not be stored', error))
     hitl.sweep().catch(error => report('expired reviews could not be removed', error))
   }, everyMs)
 }

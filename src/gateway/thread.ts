@@ -30,12 +30,12 @@ import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { openAuthority } from './authority.ts'
-import { createDataPlane } from './data-plane.ts'
+import { createDataPlane, type DataPlane } from './data-plane.ts'
 import { openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
 import { openSharedLimits } from './shared.ts'
 import type { SpendLeases } from './spend.ts'
-import { createCounters } from './telemetry.ts'
+import { type Counters, createCounters } from './telemetry.ts'
 import { openUpstreams } from './upstreams.ts'
 
 const port = parentPort
@@ -147,10 +147,7 @@ async function serve() {
     onManagement: createManagementRelay(main, report),
     passedSockets: [],
   })
-  setInterval(() => {
-    dataPlane.sweep()
-    counters.sample()
-  }, sweepMs)
+  setInterval(() => sweep(dataPlane, counters), sweepMs)
   return {
     ...{ upstreams, agents, policies, listening },
     useEpoch: known.useEpoch,
@@ -167,11 +164,28 @@ async function serve() {
     },
     async drain(limitMs: number) {
       const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)
+      await sendLastShapes(dataPlane)
       for (const part of [trust, keyUses, log]) part.flush()
       recent.close()
       return cutOff
     },
   }
+}
+
+function sweep(dataPlane: DataPlane, counters: Counters): void {
+  dataPlane.sweep()
+  counters.sample()
+  sendShapes(dataPlane)
+}
+
+function sendShapes({ recorder }: Pick<DataPlane, 'recorder'>): void {
+  const taken = recorder?.take()
+  if (taken !== undefined && taken.counts.length + taken.skipped.length > 0) main.notify('shapes', [taken])
+}
+
+async function sendLastShapes({ recorder }: Pick<DataPlane, 'recorder'>): Promise<void> {
+  await recorder?.read()
+  sendShapes({ recorder })
 }
 
 const openStoreFence = ({ storeFence }: ThreadData): Fence | undefined =>

@@ -12,6 +12,7 @@ import type { Base } from './base.ts'
 import type { Hitl } from './hitl.ts'
 import type { Identity } from './identity.ts'
 import type { Listening } from './listening.ts'
+import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 
@@ -22,6 +23,7 @@ export interface OpenPoolParts
   readonly hitl: Hitl
   readonly noteTools: ToolNotes['note']
   readonly listening: Listening
+  readonly recording: Pick<Recording, 'add'>
   readonly limits: SharedLimits
   readonly memory: SharedMemory
   readonly channelName: string
@@ -68,7 +70,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | u
 
 /** The calls that threads may make to this one. */
 function controlOf(
-  { hitl, noteTools, identity, listening, limits, log }: OpenPoolParts,
+  { hitl, noteTools, identity, listening, limits, log, recording }: OpenPoolParts,
   lookup: Lookup,
 ): Methods<ControlCalls> {
   return {
@@ -90,6 +92,7 @@ function controlOf(
     askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
     needSpend: key => limits.spend?.leases.need(key),
     askedSpend: async key => limits.spend?.leases.asked(key),
+    shapes: taken => recording.add(taken),
     trust: notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

@@ -193,6 +193,8 @@ export interface HitlOptions {
   /** Called in the gateway that has recorded it: a reviewer denied a request of the agent, or an approved one was answered. */
   readonly noteVerdict: (agentId: string, verdict: 'humanApproval' | 'humanDenial') => void
   /** Called in the gateway in which a held request got its verdict. */
+  /** Called with a request that was denied, while it is still known; absent: nothing is recorded. */
+  readonly onDenied?: (item: HitlBrief, request: HeldRequest) => void
   readonly onDecided: (item: HitlBrief, verdict: 'approved' | 'denied' | 'withdrawn') => void
   readonly send: SendRequest
   /** Puts a refused verdict on record. */

@@ -67,6 +67,13 @@ export async function openRequest(
   return refuse('digest_mismatch', held === undefined ? cannotOpen : undefined)
 }
 
+/** The sealed request, for what is recorded of it; undefined when it cannot be opened. */
+export async function storedRequest(options: HitlOptions, item: HitlBrief): Promise<HeldRequest | undefined> {
+  const sealed = await options.store.hitl.sealed(item.id)
+  const held = sealed && openHeld(options.sealingKeys, item.id, sealed)
+  return held && parseRequest(held.request)
+}
+
 /** Sends a request that this attempt has claimed. */
 export async function replay(
   options: HitlOptions,

@@ -15,7 +15,7 @@ import {
   type Verdict,
   verdictEntry,
 } from './model.ts'
-import { type OpenedRequest, openRequest, type ReplayAttempt, replay } from './replay.ts'
+import { type OpenedRequest, openRequest, type ReplayAttempt, replay, storedRequest } from './replay.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
@@ -102,6 +102,8 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   if (item.status !== 'Pending') return decided(item)
   const problem = voterProblem(options, item, verdict.reviewer.id)
   if (problem !== undefined) return problem
+  // The denial discards it.
+  const request = options.onDenied && (await storedRequest(options, item))
   const now = options.clock.now()
   const entry = verdictEntry(now, verdict, { action: 'hitl.deny', item })
   const outcome = await options.store.hitl.deny(
@@ -113,6 +115,7 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   if ('lost' in outcome) return decided(outcome.lost)
   options.noteVerdict(item.agentId, 'humanDenial')
   options.onDecided(item, 'denied')
+  if (request !== undefined) options.onDenied?.(item, request)
   return outcome.denied
 }
 

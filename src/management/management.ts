@@ -17,6 +17,7 @@ import { keyHandlers } from './keys.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
+import { recordingHandlers } from './recording.ts'
 import { registrationHandlers } from './registration.ts'
 import { createRouter, type Management } from './router.ts'
 import { signInHandlers } from './sign-in.ts'
@@ -57,6 +58,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...agentHandlers(parts),
     ...keyHandlers(parts),
     ...identityHandlers(parts),
+    ...recordingHandlers(parts),
     ...policyHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),

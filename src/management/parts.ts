@@ -17,7 +17,7 @@ import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AuditEntry, Store } from '../storage/store.ts'
+import type { AuditEntry, RecordedShapes, Store } from '../storage/store.ts'
 import type { ExpositionFormat } from '../telemetry/exposition.ts'
 import type { Gauges, Plots, TimeRange } from '../telemetry/history.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
@@ -34,6 +34,11 @@ export interface ManagementParts {
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
   /** State of the verification of the audit trail. */
   readonly verification: Pick<TrailVerification, 'state'>
+  /** What was recorded of the requests of an agent. */
+  readonly recording: {
+    of(agentId: string): Promise<RecordedShapes>
+    clear(agentId: string, by: By): Promise<void>
+  }
   /** How often rules decided. */
   readonly hits: Pick<RuleTally, 'of'>
   /** How often rules in shadow would have decided otherwise. */

@@ -25,6 +25,8 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   grants: ['id'],
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],
+  agent_shapes: ['agentId', 'digest'],
+  shape_gaps: ['agentId'],
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
   token_epoch: ['epoch'],

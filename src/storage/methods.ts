@@ -12,6 +12,7 @@ import type {
   HitlTable,
   IdentityTable,
   PolicyTable,
+  ShapeTable,
   SpendTable,
   Store,
   TokenTable,
@@ -26,6 +27,7 @@ export interface Tables {
   readonly hitl: HitlTable
   readonly grants: GrantTable
   readonly tools: ToolTable
+  readonly shapes: ShapeTable
   readonly codes: CodeTable
   readonly tokens: TokenTable
   readonly spend: SpendTable
@@ -89,6 +91,7 @@ export const methods = {
     prune: 'write',
   },
   tools: { digests: 'read', keep: 'write' },
+  shapes: { add: 'write', of: 'read', clear: 'write', prune: 'write' },
   codes: { keep: 'write', take: 'write' },
   tokens: { all: 'read' },
   spend: { lease: 'write', forfeit: 'write', list: 'read', find: 'read', totals: 'read', prune: 'write' },

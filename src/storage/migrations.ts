@@ -4,6 +4,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Migration, Migrator, type MigratorProps } from 'kysely/migration'
 import type { Db } from './schema.ts'
+import { shapeTables } from './shape-tables.ts'
 
 /** How an engine writes what differs between engines. */
 export interface EngineTypes {
@@ -19,6 +20,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   const count = sql.raw(types.count)
   const tables = [
     ...registry,
+    ...shapeTables,
     ...spend,
     ...queue(bytes),
     ...queueIndexes,

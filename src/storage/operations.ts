@@ -9,6 +9,7 @@ import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { identities } from './tables/identities.ts'
 import { policies } from './tables/policies.ts'
+import { shapes } from './tables/shapes.ts'
 import { spend } from './tables/spend.ts'
 import { tokens } from './tables/tokens.ts'
 import { tools } from './tables/tools.ts'
@@ -31,6 +32,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   hitl,
   grants,
   tools,
+  shapes,
   spend,
   tokens,
   codes,

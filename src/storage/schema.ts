@@ -16,6 +16,7 @@ import type {
   HitlState,
   PolicyRecord,
   ReplayState,
+  ShapeCount,
   TakenKey,
   ToolDigests,
 } from './store.ts'
@@ -107,6 +108,21 @@ export interface SpendLeaseRow extends Omit<SpendTotalRow, 'raised'> {
   readonly leased: number
 }
 
+export interface ShapeRow extends Omit<ShapeCount, 'values' | 'days'> {
+  /** JSON. */
+  readonly values: string
+  readonly days: string
+  /** 1: it makes way for new ones. */
+  readonly probation: number
+}
+
+/** Requests of an agent were not recorded. */
+export interface ShapeGapRow {
+  readonly agentId: string
+  readonly since: number
+  readonly lastAt: number
+}
+
 export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
@@ -154,6 +170,8 @@ export interface Schema {
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: ToolDigestsRow
+  agent_shapes: ShapeRow
+  shape_gaps: ShapeGapRow
   spend: SpendTotalRow
   spend_leases: SpendLeaseRow
   console_codes: CodeRecord

@@ -8,6 +8,7 @@ import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
 import type { IdentityTable } from './identities.ts'
 import type { PolicyTable } from './policies.ts'
+import type { ShapeTable } from './shapes.ts'
 import type { SpendTable } from './spend.ts'
 import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
@@ -21,6 +22,7 @@ export type { Deadlines, Due } from './due.ts'
 export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
 export type { ChatIdentity, IdentityTable } from './identities.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
+export type { RecordedShapes, ShapeCount, ShapeTable } from './shapes.ts'
 export type { SpendTable, SpendTotals, SpendWindow, StoredSpend } from './spend.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
@@ -281,6 +283,7 @@ export interface Store {
   readonly hitl: HitlTable
   readonly grants: GrantTable
   readonly tools: ToolTable
+  readonly shapes: ShapeTable
   readonly tokens: TokenTable
   readonly spend: SpendTable
   readonly codes: CodeTable

@@ -10,6 +10,7 @@ import type { Queue } from '../hitl/queue.ts'
 import type { TokenLeases } from '../limits/lease.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { LogFields, LogLevel } from '../log/log.ts'
+import type { TakenShapes } from '../pipeline/ends/recorder.ts'
 import { type Failure, threadError } from '../runtime/link.ts'
 import { type AgentRecord, type KeyUse, StoreError } from '../storage/store.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -86,6 +87,8 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   askedTokens: TokenLeases['asked']
   needSpend: TokenLeases['need']
   askedSpend: TokenLeases['asked']
+  /** Shapes of requests that a thread has counted. */
+  shapes(taken: TakenShapes): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

@@ -17,6 +17,7 @@ import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
 import { requestRaces } from './contract/races-requests.ts'
 import type { Engine } from './contract/samples.ts'
+import { shapes } from './contract/shapes.ts'
 import { spend } from './contract/spend.ts'
 import { sweeps } from './contract/sweeps.ts'
 import { texts } from './contract/texts.ts'
@@ -38,6 +39,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   verdicts(t, engine)
   grants(t, engine)
   tools(t, engine)
+  shapes(t, engine)
   spend(t, engine, other)
   codes(t, engine)
   identities(t, engine, other)
@@ -66,7 +68,20 @@ function noting(store: Store, called: Set<string>): Store {
   }
   const noted = <T extends object>(table: keyof typeof methods, of: T): T =>
     new Proxy(of, { get: get(table) as ProxyHandler<T>['get'] & object })
-  const { agents, policies, hitl, grants, tools, spend: spent, tokens, codes, deliveries, audit, identities } = store
+  const {
+    agents,
+    policies,
+    hitl,
+    grants,
+    tools,
+    shapes: recorded,
+    spend: spent,
+    tokens,
+    codes,
+    deliveries,
+    audit,
+    identities,
+  } = store
   return {
     ...store,
     agents: noted('agents', agents),
@@ -75,6 +90,7 @@ function noting(store: Store, called: Set<string>): Store {
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),
     tools: noted('tools', tools),
+    shapes: noted('shapes', recorded),
     spend: noted('spend', spent),
     tokens: noted('tokens', tokens),
     codes: noted('codes', codes),

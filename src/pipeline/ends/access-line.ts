@@ -113,7 +113,7 @@ function text(name: Name, value: string | null | undefined): string {
 }
 
 /** Status that the agent got; 0 when it got none. */
-function statusOf(exchange: Exchange): number {
+export function statusOf(exchange: Exchange): number {
   const { res, ending, refusal, upstreamStatus, sentAt } = exchange
   if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
   // The head of a WebSocket, and that of a tunnel, goes past `res`.

@@ -1,13 +1,17 @@
+import type { Target } from '../../base/target.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ActivityLog } from '../../limits/activity.ts'
 import type { Incidents } from '../../limits/incidents.ts'
 import type { RuleTally } from '../../limits/rule-tally.ts'
 import type { Log } from '../../log/log.ts'
+import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { AgentRecord } from '../../storage/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { CallUsage } from '../answers/usage-meter.ts'
 import type { ClientIp } from '../client-ip.ts'
 import type { Exchange } from '../exchange.ts'
+import type { ShapeRecorder } from './recorder.ts'
 
 /** Called at the end of each exchange, with any outcome. `listeners.ts` lists all of them. */
 export interface EndListener {
@@ -21,6 +25,8 @@ export interface EndListener {
   unused?(tunnel: UnusedTunnel): void
   /** An approved request of which it was read what it used is over. */
   replayed?(replay: MeteredReplay): void
+  /** The answer to an approved request has begun. */
+  approved?(call: AnsweredCall, status: number): void
 }
 
 /** A tunnel in which no request came. */
@@ -44,16 +50,28 @@ export interface MeteredReplay {
   readonly usage: CallUsage
 }
 
+/** An approved request that was answered. */
+export interface AnsweredCall {
+  readonly agent: AgentRecord
+  readonly target: Target
+  readonly method: string
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+  readonly decision: Decision
+}
+
 /** Causes that change the trust of an agent. */
 export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
 /** What the listeners write to. */
 export interface EndParts {
-  readonly config: Pick<Config, 'Logging' | 'Metering' | 'Budgets'>
+  readonly config: Pick<Config, 'Logging' | 'Metering' | 'Budgets' | 'Recording'>
   readonly clock: Clock
   readonly log: Pick<Log, 'line'>
   readonly clientIpOf: ClientIp
   readonly activity: ActivityLog
+  /** Undefined when nothing is recorded. */
+  readonly recorder: ShapeRecorder | undefined
   readonly hits: Pick<RuleTally, 'note'>
   readonly shadows: RuleTally
   readonly incidents: Pick<Incidents, 'note'>

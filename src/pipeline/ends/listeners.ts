@@ -3,12 +3,14 @@ import { accessListener } from './access-line.ts'
 import { activityListener, decisionListener, incidentListener, trustListener } from './agent-notes.ts'
 import { metricsListener } from './counters.ts'
 import type { EndListener, EndParts } from './listener.ts'
+import { recordingListener } from './recording.ts'
 import { usageListener } from './usage.ts'
 
 /** The listeners that the settings ask for, in the order of their calls. */
 export function createEndListeners(parts: EndParts): readonly EndListener[] {
   const listeners = [activityListener(parts), decisionListener(parts), incidentListener(parts), trustListener(parts)]
   if (parts.config.Metering.Usage || readsUsage(parts.config)) listeners.push(usageListener(parts))
+  if (parts.recorder !== undefined) listeners.push(recordingListener(parts, parts.recorder))
   if (parts.metrics !== undefined) listeners.push(metricsListener(parts.metrics))
   if (parts.config.Logging.Access) listeners.push(accessListener(parts))
   return listeners

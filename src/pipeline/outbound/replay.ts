@@ -132,6 +132,7 @@ class Replay implements UpstreamHandler {
     this.#status = status
     this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
+    noteAnswered(this.#call, status, this.#parts)
     const body = new Readable({
       read: () => this.#control?.resume(),
       // The reader may disconnect. Without this the exchange would wait forever.
@@ -187,4 +188,11 @@ class Replay implements UpstreamHandler {
     noteFailure(kind, { agentId: context.agentId, requestId }, this.#parts)
     return refuseFailure(kind, isPublicDestination(this.#resolution))
   }
+}
+
+function noteAnswered(call: ApprovedCall, status: number, { ends }: OutboundParts): void {
+  const { agent, target, method, rawHeaders, request, decision } = call
+  if (decision === undefined) throw new Error('cannot happen: an approved request was sent before its decision')
+  const answered = { agent, target, method, rawHeaders, body: request.body, decision }
+  for (const listener of ends) listener.approved?.(answered, status)
 }

@@ -21,7 +21,7 @@ export interface RecordedRequest {
 }
 
 /** Requests with these signals of the risk teach nothing. */
-const badSignals = ['secret-in-body', 'metadata-address', 'tool-changed', 'unreadable-body']
+export const badSignals: readonly string[] = ['secret-in-body', 'metadata-address', 'tool-changed', 'unreadable-body']
 
 /** Why a request teaches nothing; undefined when rules may be made from it. */
 export function whyIneligible({ status, verdict, effect, signals }: RecordedRequest): string | undefined {

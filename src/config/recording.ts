@@ -1,0 +1,21 @@
+import { choice, integer } from './setting.ts'
+
+/** Settings under `Recording`: what is kept of requests, for rules that are made of them. */
+export const recording = {
+  Mode: choice(
+    ['off', 'shapes'],
+    'shapes',
+    'shapes counts requests by method, host, path with ids as classes, and names of fields, for policy propose; values of header fields, queries and bodies are not kept. Names in bodies are known only where a rule reads the body.',
+  ),
+  KeepDays: integer(30, 'Days after which a shape that did not come again is dropped.', { min: 1, max: 365 }),
+  MaxBodyBytes: integer(65_536, 'Longest body of which names of fields are read.', { max: 1_048_576 }),
+  ShapesPerAgent: integer(
+    2_000,
+    'Shapes of one agent. A quarter of them is for shapes that came less than three times or within one hour: only these make way for new ones.',
+    { min: 100, max: 20_000 },
+  ),
+  MaxShapes: integer(200_000, 'Shapes of all agents together; further ones are not recorded.', {
+    min: 1_000,
+    max: 2_000_000,
+  }),
+} as const

@@ -1,0 +1,241 @@
+/** Shapes of requests: noted when a request is over, read in turns, counted until the gateway takes the counts. */
+import { hash } from 'node:crypto'
+import type { Target } from '../../base/target.ts'
+import { type KeptShape, keptOf } from '../../policy/propose/kept.ts'
+import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
+import type { DescribedRequest } from '../../policy/request/describe.ts'
+import { readMcpHeads } from '../../policy/request/mcp-heads.ts'
+import type { AgentRecord, ShapeCount } from '../../storage/store.ts'
+import type { WorkTurns } from '../work-turns.ts'
+
+/** A request that is over, as far as its shape needs it. */
+export interface RecordedCall {
+  readonly agent: AgentRecord
+  readonly target: Target
+  readonly method: string
+  readonly rawHeaders: readonly string[]
+  readonly hasBody: boolean
+  /** Its body, which nobody changes; undefined when it is not known. */
+  readonly body: Uint8Array | undefined
+  readonly outcome: ShapeOutcome
+}
+
+interface NotedCall {
+  readonly call: RecordedCall
+  readonly at: number
+  /** Under which it is found again; undefined: it has a body of its own. */
+  readonly key: string | undefined
+}
+
+interface CountedShape extends Omit<ShapeCount, 'days'> {
+  count: number
+  firstAt: number
+  lastAt: number
+  days: number[]
+  values: (readonly string[])[]
+}
+
+/** What the recorder has of one agent. */
+interface OfAgent {
+  readonly known: Map<string, CountedShape>
+  readonly entries: Map<string, CountedShape>
+  waiting: number
+  skipped: boolean
+}
+
+export interface TakenShapes {
+  readonly counts: readonly ShapeCount[]
+  /** Agents of which some requests were not recorded. */
+  readonly skipped: readonly string[]
+}
+
+/** Of one agent that wait to be read. */
+const maxWaiting = 200
+/** Of all agents, in this thread. */
+const maxKnown = 50_000
+/** Steps of reading one request without a body. */
+const stepsOfHead = 4_096
+const dayMs = 86_400_000
+
+export interface RecorderLimits {
+  readonly shapesPerAgent: number
+  /** Bytes of bodies that may wait in this thread. */
+  readonly maxBytes: number
+}
+
+export class ShapeRecorder {
+  readonly #limits: RecorderLimits
+  readonly #turns: WorkTurns
+  readonly #report: (error: unknown) => void
+  readonly #agents = new Map<string, OfAgent>()
+  readonly #waiting: NotedCall[] = []
+  #bytes = 0
+  #size = 0
+  #isReading = false
+  /** How many were noted, and how many of them were read. */
+  #noted = 0
+  #done = 0
+
+  constructor(limits: RecorderLimits, turns: WorkTurns, report: (error: unknown) => void) {
+    this.#limits = limits
+    this.#turns = turns
+    this.#report = report
+  }
+
+  /** Counts a request like an earlier one with the same key. False when there is none. */
+  count(agentId: string, key: string, at: number): boolean {
+    const of = this.#agents.get(agentId)
+    const entry = of?.known.get(key)
+    if (of === undefined || entry === undefined) return false
+    // It was taken since.
+    if (entry.count === 0) of.entries.set(entry.digest, entry)
+    add(entry, at)
+    return true
+  }
+
+  /** Notes a request, to be read soon. @param key of requests that have the same shape and outcome */
+  note(call: RecordedCall, key: string | undefined, at: number): void {
+    const of = this.#of(call.agent.id)
+    const bytes = call.body?.byteLength ?? 0
+    if (of.waiting >= maxWaiting || this.#bytes + bytes > this.#limits.maxBytes) {
+      of.skipped = true
+      return
+    }
+    of.waiting += 1
+    this.#bytes += bytes
+    this.#noted += 1
+    this.#waiting.push({ call, at, key })
+    if (!this.#isReading) void this.#readAll().catch(this.#report)
+  }
+
+  /** Everything since the last call. */
+  take(): TakenShapes {
+    const counts: ShapeCount[] = []
+    const skipped: string[] = []
+    for (const [agentId, of] of this.#agents) {
+      for (const entry of of.entries.values()) {
+        counts.push({ ...entry })
+        entry.count = 0
+        entry.values = entry.values.map(() => [])
+      }
+      if (of.skipped) skipped.push(agentId)
+      of.entries.clear()
+      of.skipped = false
+    }
+    if (this.#size > maxKnown) this.#forget()
+    return { counts, skipped }
+  }
+
+  /** Waits until everything that was noted so far is read. */
+  async read(): Promise<void> {
+    const wanted = this.#noted
+    while (this.#done < wanted) await this.#turns.next('')
+  }
+
+  async #readAll(): Promise<void> {
+    this.#isReading = true
+    try {
+      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+        const { call } = next
+        await this.#turns.next(call.agent.id)
+        this.#done += 1
+        this.#of(call.agent.id).waiting -= 1
+        this.#bytes -= call.body?.byteLength ?? 0
+        this.#readOne(next)
+        this.#turns.spend(stepsOfHead + (call.body?.byteLength ?? 0))
+      }
+    } finally {
+      this.#isReading = false
+    }
+  }
+
+  #readOne({ call, at, key }: NotedCall): void {
+    const of = this.#of(call.agent.id)
+    const kept = keptOf(describe(call, at), !call.hasBody || call.body !== undefined)
+    if (kept === undefined) {
+      of.skipped = true
+      return
+    }
+    const entry = this.#entryOf(of, call, kept.shape, at)
+    if (entry === undefined) return
+    add(entry, at)
+    entry.values = kept.values.map((values, place) =>
+      [...new Set([...(entry.values[place] ?? []), ...values])].slice(0, 8),
+    )
+    if (key === undefined) return
+    if (of.known.size >= this.#limits.shapesPerAgent) {
+      this.#size -= of.known.size
+      of.known.clear()
+    }
+    of.known.set(key, entry)
+    this.#size += 1
+  }
+
+  #entryOf(of: OfAgent, { agent, outcome }: RecordedCall, shape: KeptShape, at: number): CountedShape | undefined {
+    const texts = { shape: JSON.stringify(shape), outcome: JSON.stringify(outcome) }
+    const digest = hash('sha256', `${texts.shape}\n${texts.outcome}`, 'base64url').slice(0, 22)
+    const known = of.entries.get(digest)
+    if (known !== undefined) return known
+    if (of.entries.size >= this.#limits.shapesPerAgent) {
+      of.skipped = true
+      return undefined
+    }
+    const entry: CountedShape = {
+      agentId: agent.id,
+      digest,
+      ...texts,
+      values: [],
+      count: 0,
+      firstAt: at,
+      lastAt: at,
+      days: [],
+    }
+    of.entries.set(digest, entry)
+    return entry
+  }
+
+  #of(agentId: string): OfAgent {
+    const known = this.#agents.get(agentId)
+    if (known !== undefined) return known
+    const made: OfAgent = { known: new Map(), entries: new Map(), waiting: 0, skipped: false }
+    this.#agents.set(agentId, made)
+    return made
+  }
+
+  /** Forgets what was taken. */
+  #forget(): void {
+    for (const [agentId, of] of this.#agents) {
+      of.known.clear()
+      if (of.waiting === 0) this.#agents.delete(agentId)
+    }
+    this.#size = 0
+  }
+}
+
+function add(entry: CountedShape, at: number): void {
+  if (entry.count === 0) {
+    entry.firstAt = at
+    entry.days = []
+  }
+  entry.count += 1
+  entry.lastAt = Math.max(entry.lastAt, at)
+  const day = Math.floor(at / dayMs)
+  if (entry.days.at(-1) !== day && !entry.days.includes(day)) entry.days.push(day)
+}
+
+/** The request as shapes are read from it: nothing of its agent, its address or its time is. */
+function describe({ agent, target, method, rawHeaders, hasBody, body }: RecordedCall, now: number): DescribedRequest {
+  const { origin, path, readings, query = '', url } = target
+  const { id, name, ownerId, status, policyName, createdAt, tags } = agent
+  return {
+    head: {
+      ...{ method, url, path, readings, rawPath: path, queryString: query, rawHeaders, now },
+      ...{ origin: origin.key, scheme: origin.scheme, host: origin.host, port: origin.port },
+      contentLength: hasBody ? (body?.byteLength ?? -1) : 0,
+      mcp: readMcpHeads({ method, hasBody, rawHeaders }),
+      ...{ clientIp: undefined, destination: undefined, activity: undefined },
+      agent: { id, name, ownerId, status, policyName, createdAt, tags, claims: undefined, trustScore: 0 },
+    },
+    body: { bytes: body ?? new Uint8Array(0), complete: body !== undefined },
+  }
+}

@@ -1,0 +1,72 @@
+import type { Decision } from '../../policy/evaluation/decision.ts'
+import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
+import { badSignals } from '../../policy/propose/template.ts'
+import type { RiskSignal } from '../../policy/request/facts.ts'
+import type { Exchange } from '../exchange.ts'
+import { statusOf } from './access-line.ts'
+import type { EndListener, EndParts } from './listener.ts'
+import type { ShapeRecorder } from './recorder.ts'
+
+/**
+ * Records the shapes of requests that were decided. A request without body and query like an earlier one costs a look-up by
+ * its URL; the others are read in turns.
+ */
+export const recordingListener = (
+  { config: { Recording }, clock }: Pick<EndParts, 'config' | 'clock'>,
+  recorder: ShapeRecorder,
+): EndListener => ({
+  name: 'recording',
+  ended(exchange) {
+    const { agent, target, decision, addressing } = exchange
+    // CONNECT has no path.
+    if (agent === undefined || target === undefined || decision === undefined || addressing.road === 'tunnel') return
+    const at = clock.now()
+    const isPlain = !exchange.hasBody && target.query === undefined && !exchange.fields.mcp
+    const key = isPlain ? keyOf(exchange, decision, target.url) : undefined
+    if (key !== undefined && recorder.count(agent.id, key, at)) return
+    const { method, rawHeaders, hasBody, body } = exchange
+    const isShort = body !== undefined && body.byteLength <= Recording.MaxBodyBytes
+    recorder.note(
+      {
+        ...{ agent, target, method, rawHeaders, hasBody },
+        // Its memory is used again.
+        body: isShort ? Uint8Array.from(body) : undefined,
+        outcome: outcomeOf(decision, classOf(exchange), exchange.grantId === undefined ? null : 'approved'),
+      },
+      key,
+      at,
+    )
+  },
+  approved({ agent, target, method, rawHeaders, body, decision }, status) {
+    const isShort = body.byteLength <= Recording.MaxBodyBytes
+    recorder.note(
+      {
+        ...{ agent, target, method, rawHeaders, hasBody: body.byteLength > 0 },
+        body: isShort ? body : undefined,
+        outcome: outcomeOf(decision, Math.floor(status / 100), 'approved'),
+      },
+      undefined,
+      clock.now(),
+    )
+  },
+})
+
+const noSignals: readonly RiskSignal[] = []
+
+/** Of a request that waits for a person the agent has no answer yet. */
+const classOf = (exchange: Exchange): number =>
+  exchange.hitlId === undefined ? Math.floor(statusOf(exchange) / 100) : 0
+
+function keyOf(exchange: Exchange, { decision, policy, rule, risk }: Decision, url: string): string | undefined {
+  if (exchange.grantId !== undefined || (risk?.signals ?? noSignals).length > 0) return undefined
+  return `${decision} ${classOf(exchange)} ${exchange.method} ${url} ${policy}\n${rule}`
+}
+
+function outcomeOf(
+  { decision, policy, rule, risk }: Pick<Decision, 'decision' | 'policy' | 'rule' | 'risk'>,
+  status: number,
+  verdict: ShapeOutcome['verdict'],
+): ShapeOutcome {
+  const signal = (risk?.signals ?? noSignals).find(found => badSignals.includes(found.signal))?.signal ?? null
+  return { effect: decision, policy, rule, status, verdict, signal }
+}

@@ -1,0 +1,83 @@
+import { redactText } from '../../base/redact.ts'
+import { isSecretName } from '../../base/secret-names.ts'
+import { segmentClasses } from '../../base/segment-class.ts'
+import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
+import type { DescribedRequest } from '../request/describe.ts'
+import { findIn } from '../turns/evaluation.ts'
+import { type FoundShape, type Shape, shapeOf } from './shape.ts'
+
+/** A place in a path: a word, or any value of a class; `hex` and `key` with the length of the value, others with 0. */
+export type KeptPlace = string | readonly [name: string, length: number]
+
+/** A shape as it is stored: ids in its path are classes. */
+export interface KeptShape extends Omit<Shape, 'segments'> {
+  readonly path: readonly KeptPlace[]
+  /** Why no rule can be made of it; null: one can. */
+  readonly unfit: string | null
+}
+
+export interface KeptRequest {
+  readonly shape: KeptShape
+  /** For each place with a class, in their order, the values that may be kept: one or none. */
+  readonly values: readonly (readonly string[])[]
+}
+
+/** Stands where something secret was. */
+const secretPlace: KeptPlace = ['secret', 0]
+const ofOneLength = ['hex', 'key']
+const plainValue = /^[\w.:/-]{1,64}$/
+/** Longest shape that is stored as it is, characters of JSON. */
+const maxShape = 8_192
+const maxPlaces = 64
+
+/**
+ * What is recorded of a request. Nothing that a detector finds, and nothing after a name that stands for a secret, is in it.
+ *
+ * @param isWhole false when it had a body that is not known
+ * @returns undefined when its origin has a secret: nothing of it may be kept
+ */
+export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest | undefined {
+  const { method, origin, path } = request.head
+  if (findIn(secretSearch, origin) !== undefined) return undefined
+  const found: FoundShape = isWhole ? shapeOf(request) : { unfit: 'a body that was not recorded' }
+  const segments = path.slice(1).split('/')
+  const places = segments.length > maxPlaces ? undefined : placesOf(segments)
+  const head = { method, origin, path: places ?? [] }
+  if (places === undefined || JSON.stringify(found).length > maxShape)
+    return unfit({ ...head, path: [] }, 'more than is recorded')
+  if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
+  // Findings may lie across segments.
+  if (findIn(secretSearch, segments.join('/')) !== undefined)
+    return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
+  const values = segments.flatMap((segment, place) => (typeof places[place] === 'string' ? [] : [valuesOf(segment)]))
+  if ('unfit' in found) return { ...unfit(head, found.unfit), values }
+  const { facts, names } = found
+  return { shape: { ...head, facts, names, unfit: null }, values }
+}
+
+function unfit(head: Pick<KeptShape, 'method' | 'origin' | 'path'>, why: string): KeptRequest {
+  const values = head.path.flatMap(place => (typeof place === 'string' ? [] : [[]]))
+  return { shape: { ...head, facts: [], names: [], unfit: why }, values }
+}
+
+function placesOf(segments: readonly string[]): readonly KeptPlace[] {
+  return segments.map((segment, place) => placeOf(segment, segments[place - 1] ?? ''))
+}
+
+function placeOf(segment: string, before: string): KeptPlace {
+  if (segment === '') return segment
+  const found = classOf(segment)
+  if (findIn(secretSearch, segment) !== undefined || redactText(segment) !== segment) return secretPlace
+  if (typeof found === 'string') return findIn(personalDataSearch, segment) === undefined ? found : secretPlace
+  return isSecretName(before) ? secretPlace : found
+}
+
+function classOf(segment: string): KeptPlace {
+  const found = segmentClasses.find(({ holds }) => holds(segment))
+  if (found === undefined) return segment
+  return [found.name, ofOneLength.includes(found.name) ? segment.length : 0]
+}
+
+function valuesOf(segment: string): readonly string[] {
+  return plainValue.test(segment) && findIn(personalDataSearch, segment) === undefined ? [segment] : []
+}

@@ -1,0 +1,25 @@
+import { sql } from 'kysely'
+
+/** Part of the first step of the schema: it is never changed once it was released. */
+export const shapeTables = [
+  sql`create table agent_shapes (
+    "agentId" text not null references agents (id) on delete cascade,
+    digest text not null,
+    "lastAt" bigint not null,
+    "firstAt" bigint not null,
+    count bigint not null,
+    probation integer not null,
+    shape text not null,
+    outcome text not null,
+    "values" text not null,
+    days text not null,
+    primary key ("agentId", digest)
+  )`,
+  sql`create index agent_shapes_last on agent_shapes ("lastAt")`,
+  sql`create table shape_gaps (
+    "agentId" text primary key references agents (id) on delete cascade,
+    since bigint not null,
+    "lastAt" bigint not null
+  )`,
+  sql`create index shape_gaps_last on shape_gaps ("lastAt")`,
+]
