@@ -86,8 +86,11 @@ t.test('of two reviewers at the same request one decides, and the other sees who
   for (const page of [one, two]) {
     await page.locator('.row a').click()
     await page.getByRole('button', { name: 'Approve…' }).click()
+    await page.getByRole('button', { name: 'Approve and send' }).waitFor()
   }
-  await Promise.all([one, two].map(page => page.getByRole('button', { name: 'Approve and send' }).click()))
+  // At once: a click of Playwright waits for frames, and the event of the first verdict may close the other dialog before.
+  const press = `[...document.querySelectorAll('dialog .primary')].forEach(button => button.click())`
+  await Promise.all([one, two].map(page => page.evaluate(press)))
   await eventually(
     () => statusOf(id),
     ({ pending }) => pending.replay === 'completed',
