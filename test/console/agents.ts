@@ -70,7 +70,8 @@ t.test(
   async t => {
     const page = await signedIn(t, admin, { route: '/agents' })
     await page.getByRole('link', { name: 'Register an agent' }).click()
-    await page.getByLabel('Name').fill('billing bot')
+    // The list has a field of this name, too.
+    await page.getByLabel('Name', { exact: true }).fill('billing bot')
     await page.getByLabel('Owner, who').fill('team-pay')
     await page.getByLabel('Policy').selectOption('allow-all')
     await page.getByLabel('Tags').fill('team: pay')

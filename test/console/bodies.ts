@@ -7,13 +7,8 @@ import { sees, startConsole } from '../fixtures/console.ts'
 import { announced, bytesOf, bytesOfHex, showAll, shownText, shownValues, valuesOf } from '../fixtures/shown.ts'
 
 const bench = await startConsole(t)
-const { reviewer, signedIn, url, deny } = bench
+const { reviewer, signedIn, openRequest, deny } = bench
 const json = { 'Content-Type': 'application/json' }
-
-async function open(page: Page, id: string): Promise<void> {
-  await page.goto(`${url}/console/#/?id=${id}`)
-  await page.locator('.request .digest').waitFor()
-}
 
 const view = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 
@@ -21,7 +16,7 @@ async function shows(page: Page, body: string | Buffer, type: string): Promise<s
   // Denials cost an agent its trust.
   const bot = await bench.newBot()
   const id = await bench.hold('/body', { bot, headers: { 'Content-Type': type }, body })
-  await open(page, id)
+  await openRequest(page, id)
   return id
 }
 
@@ -145,7 +140,7 @@ t.test('a query and a long header field are shown whole', async t => {
   const id = await bench.hold('/x?to=attacker&&flag&to=friend&q=', {
     headers: { ...json, 'X-Long': 'y'.repeat(9_000) },
   })
-  await open(page, id)
+  await openRequest(page, id)
   const rows = (await page.locator('.grid').first().locator('tbody tr').allTextContents()).map(text => text.trim())
   t.strictSame(rows, ['toattacker', 'no nameno value', 'flagno value', 'tofriend', 'q'])
   await page.locator('.fields summary').click()

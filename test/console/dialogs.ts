@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
+import { createClock } from '../fixtures/clock.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
@@ -26,9 +27,10 @@ const bench = await startConsole(t, {
 const { reviewer, bot, hold, signedIn, call, deny, approve, origin, manage } = bench
 const statusOf = async (id: string) => JSON.parse((await manage('GET', `/hitl/${id}`)).text).status
 
-async function openDialog(page: Page, path: string, key: string): Promise<void> {
+async function openDialog(t: Test, page: Page, path: string, key: string): Promise<void> {
   await page.locator('.row', { hasText: path }).locator('a').click()
-  await page.locator('.request .digest').waitFor()
+  // Another request may be open until then.
+  await sees(t, page.locator('.request .target'), path)
   await page.keyboard.press(key)
   await page.getByRole('dialog').waitFor()
 }
@@ -47,7 +49,7 @@ for (const [key, name] of [
   t.test(`the dialog of a ${name} ends when the agent withdraws the request`, async t => {
     const page = await signedIn(t, reviewer)
     const id = await hold(`/withdrawn-${name}`)
-    await openDialog(page, `/withdrawn-${name}`, key)
+    await openDialog(t, page, `/withdrawn-${name}`, key)
     await call('DELETE', `/hitl/${id}`, { token: bot.token })
     await endsWith(t, page, 'The agent withdrew this request while the dialog was open. Nothing was sent.')
     await assertAccessible(t, page, 'notice')
@@ -61,10 +63,10 @@ t.test('T08 a dialog ends when another reviewer decides, and names that person',
   const grace = await bench.newReviewer({ name: 'grace' })
   const page = await signedIn(t, reviewer)
   const [one, two] = [await hold('/first'), await hold('/second')]
-  await openDialog(page, '/first', 'a')
+  await openDialog(t, page, '/first', 'a')
   await deny(one, {}, grace.token)
   await endsWith(t, page, 'This request was denied by grace while the dialog was open.')
-  await openDialog(page, '/second', 'd')
+  await openDialog(t, page, '/second', 'd')
   await page.keyboard.type('no')
   await approve(two, {}, grace.token)
   await endsWith(t, page, 'This request was approved by grace while the dialog was open.')
@@ -79,22 +81,28 @@ t.test('a verdict that comes too late, before any event says so, closes the dial
     await route.continue()
   })
   const id = await hold('/late')
-  await openDialog(page, '/late', 'd')
+  await openDialog(t, page, '/late', 'd')
   await page.getByRole('button', { name: 'Deny', exact: true }).click()
   await endsWith(t, page, 'It was decided first: denied.')
 })
 
 t.test('a dialog ends when its request expires, also when no event says so', async t => {
-  const short = await startConsole(t, { config: { HumanInTheLoop: { TimeoutSeconds: 4 } } })
+  const clock = createClock(Date.now())
+  const short = await startConsole(t, { clock, config: { HumanInTheLoop: { TimeoutSeconds: 60 } } })
   for (const isSilent of [false, true]) {
     const { page } = await short.window(t)
-    if (isSilent) await page.route('**/hitl/events', () => new Promise(() => {}))
+    if (isSilent) {
+      await page.clock.install()
+      await page.route('**/hitl/events', () => new Promise(() => {}))
+    }
     await page.goto(await short.link(short.reviewer.id))
     const id = await short.hold('/soon')
-    await page.goto(`${short.url}/console/#/requests/${id}`)
-    await page.locator('.request .digest').waitFor()
+    await short.openRequest(page, id, `/requests/${id}`)
     await page.keyboard.press('a')
     await page.getByRole('dialog').waitFor()
+    clock.advance(61_000)
+    // The clock of the gateway is ahead of the browser's by the minute of the first round.
+    if (isSilent) await page.clock.runFor(125_000)
     await endsWith(t, page, 'This request expired while the dialog was open. Nothing was sent.')
     await sees(t, page, /is not here any more|expired while it was open/)
     await page.unrouteAll()
@@ -107,7 +115,7 @@ t.test('after a verdict the next request opens, and keys go on', async t => {
   origin.seen.length = 0
   await sees(t, page, '3 waiting')
   await page.locator('.row a').nth(1).click()
-  await page.locator('.request .digest').waitFor()
+  await sees(t, page.locator('.request .target'), '/two')
   await page.keyboard.press('a')
   await page.keyboard.press('Control+Enter')
   await sees(t, page.locator('.target'), '/three')
@@ -137,7 +145,7 @@ t.test("the upstream's answer is shown folded, with what it is, as text alone", 
   page.on('dialog', dialog => t.fail(dialog.message()))
   const approveIn = async (path: string) => {
     await hold(path)
-    await openDialog(page, path, 'a')
+    await openDialog(t, page, path, 'a')
     await page.keyboard.press('Control+Enter')
     await sees(t, page.locator('.answer summary'), path)
   }
@@ -162,7 +170,7 @@ t.test('an answer that does not end keeps nobody from the next request', async t
   const page = await signedIn(t, reviewer)
   await hold('/endless')
   const next = await hold('/next')
-  await openDialog(page, '/endless', 'a')
+  await openDialog(t, page, '/endless', 'a')
   await page.keyboard.press('Control+Enter')
   await sees(t, page.locator('.target'), '/next')
   await page.locator('.answer summary').click()

@@ -5,14 +5,13 @@ import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 
 const bench = await startConsole(t)
-const { reviewer, signedIn, url } = bench
+const { reviewer, signedIn, openRequest, url } = bench
 const page = await signedIn(t, reviewer)
 const key = 'AKIAIOSFODNN7EXAMPLE'
 
 async function shows(type: string, body: string | Buffer, more: Readonly<Record<string, string>> = {}): Promise<void> {
   const id = await bench.hold('/body', { headers: { 'Content-Type': type, ...more }, body })
-  await page.goto(`${url}/console/#/?id=${id}`)
-  await page.locator('.request .digest').waitFor()
+  await openRequest(page, id)
 }
 
 /** Marked texts, without the names that the console adds. */

@@ -7,7 +7,7 @@ const script = `"><img src=x onerror="alert(1)"><script>alert(2)</script><svg on
 const bidi = 'invoice\u202egnp.exe\u2066\u200b\u00ad'
 
 const bench = await startConsole(t)
-const { reviewer, hold, signedIn, deny } = bench
+const { reviewer, hold, signedIn, openRequest, deny } = bench
 const json = { 'Content-Type': 'application/json' }
 const agentIn = (name: string) => bench.agent({ name, ownerId: `team ${script}`, policyName: 'careful' })
 
@@ -41,8 +41,7 @@ t.test('script in every place that an agent writes to is shown, and does nothing
     void dialog.dismiss()
   })
   for (const id of ids) {
-    await page.goto(`${bench.url}/console/#/?id=${id}`)
-    await page.locator('.request .digest').waitFor()
+    await openRequest(page, id)
     await page.locator('.fields summary').click()
     t.equal(await page.locator('img, script:not([src]), svg, iframe, object, embed').count(), 0)
     t.ok((await page.locator('.request').getByText('onerror').count()) > 0, 'it is shown')

@@ -15,7 +15,7 @@ import { announced, bytesOf, bytesOfHex, showAll, shownText, shownValues, values
 const bench = await startConsole(t, {
   config: { System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 100_000 } } },
 })
-const { reviewer, signedIn, url, origin, approve } = bench
+const { reviewer, signedIn, openRequest, origin, approve } = bench
 const page = await signedIn(t, reviewer)
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
@@ -25,11 +25,6 @@ const press = (name: string) => page.locator('.views').first().getByRole('button
 interface Sent {
   readonly query: string
   readonly body: RandomBody
-}
-
-async function open(id: string): Promise<void> {
-  await page.goto(`${url}/console/#/?id=${id}`)
-  await page.locator('.request .digest').waitFor()
 }
 
 /** Each view says what it leaves out, and shows it when asked. */
@@ -128,7 +123,7 @@ t.test('T08 random requests', { timeout: 1_200_000 }, async t => {
       left.query === right.query && sha256(left.body.bytes) === sha256(right.body.bytes)
 
     const id = await hold(first)
-    await open(id)
+    await openRequest(page, id)
     await checkTarget(t, id, first)
     await checkShape(t, first)
     await checkViews(t, first)
@@ -138,7 +133,7 @@ t.test('T08 random requests', { timeout: 1_200_000 }, async t => {
     t.equal(origin.seen[0]?.sha256, sha256(first.body.bytes), 'the upstream gets what was shown')
 
     const later = [await hold(second), await hold(third)]
-    await open(later[0]!)
+    await openRequest(page, later[0]!)
     await page.getByText('Compared with').waitFor()
     const compared = await claim('section[aria-labelledby=changes]')
     t.equal(compared.includes('Query, header fields and body are the same.'), isSame(first, second), 'called the same')

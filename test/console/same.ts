@@ -4,7 +4,7 @@ import t from 'tap'
 import { sees, startConsole } from '../fixtures/console.ts'
 
 const bench = await startConsole(t)
-const { reviewer, signedIn, hold, approve, deny, url } = bench
+const { reviewer, signedIn, openRequest, hold, approve, deny } = bench
 const headers = { 'Content-Type': 'application/json', 'X-Custom': 'one' }
 const page = await signedIn(t, reviewer)
 
@@ -18,7 +18,7 @@ async function compared(first: Sent, second: Sent): Promise<string> {
 }
 
 async function said(page: Page, id: string): Promise<string> {
-  await page.goto(`${url}/console/#/requests/${id}`)
+  await openRequest(page, id, `/requests/${id}`)
   await page.getByText('Compared with').waitFor()
   const text = String(await page.evaluate('document.querySelector("section[aria-labelledby=changes]").innerText'))
   await deny(id)
@@ -95,7 +95,7 @@ t.test('what changed is marked in the body, with the value of before', async t =
     comment: 'known payee',
   })
   const id = await send('{"to":"c","list":[1,3,4],"same":"x","empty":""}')
-  await page.goto(`${url}/console/#/requests/${id}`)
+  await openRequest(page, id, `/requests/${id}`)
   await page.locator('.json .changed').first().waitFor()
   t.strictSame(await page.locator('.json .changed').allTextContents(), [
     'cwas "au{202e}b"',

@@ -65,8 +65,8 @@ t.test('a tab that the console did not open is offered in one that is signed in'
   await tab.goto(`${url}/console/#/history`)
   await sees(t, tab, 'It offers to show this page there')
   await page.getByRole('link', { name: 'Show it here' }).click()
-  t.match(page.url(), /#\/history$/)
-  t.equal(await page.getByRole('link', { name: 'Show it here' }).count(), 0)
+  await page.waitForURL('**/#/history')
+  await page.getByRole('link', { name: 'Show it here' }).waitFor({ state: 'detached' })
 })
 
 t.test('no session is given to whatever asks in this origin', async t => {

@@ -1,6 +1,7 @@
 /** What happens to the gateway, the network or the request while the page is open loses no comment and decides nothing twice. */
 
 import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
 import { buildConsole, sees, startConsole } from '../fixtures/console.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -45,6 +46,7 @@ t.test('without a network the page says so, and takes up again what it missed', 
   await sees(t, page, 'Not live')
   await page.context().setOffline(false)
   await page.getByText('/during').waitFor()
+  await sees(t, page.locator('.row'), 'Denied by you')
   await page.locator('.row', { hasText: '/during' }).locator('a').click()
   await page.getByRole('button', { name: 'Deny…' }).waitFor()
   t.equal(await page.locator('.row').count(), 1, 'what was decided meanwhile is gone')
@@ -87,10 +89,11 @@ t.test('a stream on which nothing comes is not live', async t => {
 })
 
 t.test('a request that expires while it is open says so', async t => {
-  const bench = await startConsole(t, { config: { HumanInTheLoop: { TimeoutSeconds: 3 } } })
+  const clock = createClock(Date.now())
+  const bench = await startConsole(t, { clock, config: { HumanInTheLoop: { TimeoutSeconds: 60 } } })
   const page = await bench.signedIn(t, bench.reviewer)
-  await bench.hold('/soon')
-  await page.locator('.row a').click()
+  await bench.openRequest(page, await bench.hold('/soon'))
+  clock.advance(61_000)
   await sees(t, page.locator('.detail'), 'This request expired while it was open')
   t.match(await page.locator('.row').textContent(), /Expired/)
 })
