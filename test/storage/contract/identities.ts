@@ -1,3 +1,4 @@
+/** Accounts of chats belong to one person at most. Threat T79. */
 import type { Test } from 'tap'
 import type { ChatIdentity, Store } from '../../../src/storage/store.ts'
 import { agent, type Engine, entry, trail } from './samples.ts'

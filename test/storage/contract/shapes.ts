@@ -1,3 +1,4 @@
+/** Shapes of requests are kept within their bounds. Threat T80. */
 import type { Test } from 'tap'
 import type { ShapeCount } from '../../../src/storage/store.ts'
 import { actions, agent, type Engine, entry } from './samples.ts'
