@@ -1,5 +1,6 @@
 /** The key of an agent for one run. It is in the memory of this process alone, and is revoked when the run ends. */
 import { hostname, userInfo } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { asError } from '../../base/as-error.ts'
 import { parseJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
@@ -93,12 +94,17 @@ export async function openRunKey(parts: RunKeyParts): Promise<RunKey> {
       hasFailed = true
     }
   }
-  const timer = setInterval(() => void check(), parts.checkMs ?? minuteMs).unref()
+  let checking = Promise.resolve()
+  const timer = setInterval(() => {
+    checking = checking.then(check)
+  }, parts.checkMs ?? minuteMs).unref()
   return {
     current: () => key,
     note: found === undefined ? `the agent ${wanted} is new, with the policy for new agents` : undefined,
     async end() {
       clearInterval(timer)
+      // A key that is being made is to be revoked as well.
+      await Promise.race([checking, sleep(endMs, undefined, { ref: false })])
       await revokeAll(await signIn(parts).catch(() => manage), ids).catch(
         say('the key was not revoked, it ends in a day'),
       )

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import t from 'tap'
 import { openRunKey } from '../../../src/cli/run/run-key.ts'
 import { createClock } from '../../fixtures/clock.ts'
@@ -47,6 +49,35 @@ t.test('a run gets a new key after half a day, the one before stays, and those b
   await key.end()
   t.strictSame(await keys(), [])
   t.strictSame(complaints, [])
+})
+
+t.test('a key that is being made at the end of the run is revoked as well', async t => {
+  const { clock, key, address } = await open()
+  const answers = Promise.withResolvers<void>()
+  let connections = 0
+  // The first connection is for a token, the second one for the key.
+  const relay = createServer(client => {
+    connections += 1
+    const upstream = connect(gateway.port, '127.0.0.1')
+    client.on('error', () => {}).pipe(upstream)
+    upstream.on('error', () => {})
+    if (connections === 2) void answers.promise.then(() => upstream.pipe(client))
+    else upstream.pipe(client)
+  })
+  await once(relay.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => relay.close())
+  address.options.port = (relay.address() as AddressInfo).port
+  clock.advance(12 * hourMs)
+  await eventually(
+    () => connections,
+    count => count === 2,
+  )
+  const ended = key.end()
+  // Time in which it would end if it did not wait.
+  for (let looks = 0; looks < 20; looks++) await keys()
+  answers.resolve()
+  await ended
+  t.strictSame(await keys(), [])
 })
 
 t.test('a gateway that does not answer when a key is due is asked again, with one complaint', async t => {
