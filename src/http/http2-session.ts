@@ -32,6 +32,7 @@ export class Http2Connection {
   #open = 0
   #whole = 0
   #resets = 0
+  #isRefused = false
   #idle: NodeJS.Timeout | undefined
 
   /**
@@ -73,6 +74,10 @@ export class Http2Connection {
   }
 
   #serve(stream: ServerHttp2Stream, raw: readonly string[]): void {
+    if (this.#isRefused) {
+      stream.on('error', () => {}).destroy()
+      return
+    }
     clearTimeout(this.#idle)
     this.#open += 1
     const client = new ConnectionEnd()
@@ -92,9 +97,12 @@ export class Http2Connection {
   }
 
   #refuse(): void {
-    if (this.#session.destroyed) return
+    if (this.#isRefused || this.#session.destroyed) return
+    this.#isRefused = true
     this.#onResets()
-    this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    this.#session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    // Node drops what it has not written when a session is destroyed.
+    setImmediate(() => this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM))
   }
 
   #awaitStream(ms: number): void {

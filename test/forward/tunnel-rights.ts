@@ -1,6 +1,8 @@
 /** Identity is of the tunnel, rights are of each request in it. Threats T42, T46, T70. */
+import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { connectBytes, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
+import { openHttp2 } from '../fixtures/forward-http2.ts'
 import { eventually, merge, type TestAgent } from '../fixtures/gateway.ts'
 import { startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
 
@@ -14,7 +16,8 @@ t.beforeEach(() => {
 
 for (const threads of [1, 2]) {
   t.test(`with ${threads === 1 ? 'one thread' : 'two threads'}`, async t => {
-    const config = merge(secureSetup.config ?? {}, { System: { Server: { Threads: threads } } })
+    const more = { Proxy: { Http2Hosts: ['idp.test'] }, System: { Server: { Threads: threads } } }
+    const config = merge(secureSetup.config ?? {}, more)
     const gateway = await startForward(t, { ...secureSetup, config })
     const open = (t: Test, { token }: Pick<TestAgent, 'token'>) =>
       openSecure(t, gateway, { to, authorization: `Bearer ${token}` })
@@ -35,6 +38,18 @@ for (const threads of [1, 2]) {
         kept.write(get)
         t.match(await kept.until(/hello from upstream/), /^HTTP\/1\.1 200 /)
       }
+    })
+
+    t.test('T46 connections of HTTP/2 of a revoked agent are closed, and no others', async t => {
+      const [bot, other] = [await gateway.agent(), await gateway.agent()]
+      const connect = ({ token }: TestAgent) => openHttp2(t, gateway, { to, authorization: `Bearer ${token}` })
+      const own = await Promise.all([1, 2, 3].map(() => connect(bot)))
+      const kept = await connect(other)
+      for (const client of [...own, kept]) t.equal((await client.send()).status, 200)
+      const closed = own.map(({ session }) => once(session, 'close'))
+      await gateway.manage('POST', `/agents/${bot.id}/revoke`)
+      await Promise.all(closed)
+      t.match(await kept.send(), { status: 200, body: /hello from upstream/ })
     })
 
     t.test('T46 tunnels that a revoked key has opened are closed, and those of another key are not', async t => {
