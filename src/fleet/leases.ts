@@ -45,6 +45,10 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
   /** Keys that this gateway holds tokens of, or has something to say about. */
   readonly #keys = new Set<string>()
   #needed = new Set<string>()
+  /** Keys whose calls fail while the store answers others: when each may be asked for again, which it is alone. */
+  readonly #faulty = new Map<string, number>()
+  /** The last call was for one of them. */
+  #wasAlone = false
   /** The last call failed, or took too long: requests do not wait for the next ones until one is answered in time. */
   #isAway = false
   /** The call that is under way, or the next one, is over. */
@@ -91,15 +95,50 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
 
   async #run(): Promise<void> {
     while (this.#needed.size > 0 && !this.#isClosed) {
-      const keys = [...this.#needed].slice(0, maxKeys)
-      for (const key of keys) this.#needed.delete(key)
-      const isAnswered = await this.#call(keys)
+      const isAnswered = await this.#ask(this.#takeNeeded())
       const { resolve } = this.#next
       this.#next = Promise.withResolvers()
       resolve()
       await sleep(isAnswered ? pauseMs : failedMs, undefined, { ref: false })
     }
     this.#running = undefined
+  }
+
+  /** Keys for one call, which are no longer needed then. */
+  #takeNeeded(): readonly string[] {
+    const all = [...this.#needed]
+    const now = this.#options.clock.steady()
+    const alone = this.#wasAlone ? undefined : all.find(key => (this.#faulty.get(key) ?? Number.MAX_VALUE) <= now)
+    this.#wasAlone = alone !== undefined
+    const keys = alone === undefined ? all.filter(key => !this.#faulty.has(key)).slice(0, maxKeys) : [alone]
+    for (const key of keys) this.#needed.delete(key)
+    return keys
+  }
+
+  /**
+   * Whether the store answers. When it does, and the call fails all the same, one of the keys is the cause: it must not take
+   * leases from other agents. It is found by halves.
+   */
+  async #ask(keys: readonly string[]): Promise<boolean> {
+    if (await this.#call(keys)) return true
+    if (!(await this.#isReached())) return false
+    const [only] = keys
+    if (only !== undefined && keys.length === 1) {
+      this.#faulty.set(only, this.#options.clock.steady() + failedMs)
+      return true
+    }
+    const half = Math.ceil(keys.length / 2)
+    return (await this.#ask(keys.slice(0, half))) && (await this.#ask(keys.slice(half)))
+  }
+
+  /** Whether a call without keys is answered. Until it is, each gateway goes alone. */
+  async #isReached(): Promise<boolean> {
+    const sent = this.#options.clock.steady()
+    this.#isAway = await this.#options.lease([]).then(
+      () => this.#options.clock.steady() - sent > usableMs,
+      () => true,
+    )
+    return !this.#isAway
   }
 
   /** Whether it was answered. */
@@ -122,10 +161,9 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
         else book.accept(ask, answer, { sent, now })
       }
       this.#isAway = now - sent > usableMs
+      for (const key of keys) this.#faulty.delete(key)
       return true
     } catch {
-      // The store reports that it cannot be reached. Until it can, each gateway goes alone.
-      this.#isAway = true
       for (const ask of asks) book.miss(ask)
       return false
     }

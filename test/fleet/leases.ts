@@ -1,0 +1,66 @@
+/** T77, leases of many keys in one call: a key that the store cannot write takes none from others. */
+import t from 'tap'
+import { type LeaseBook, Leases } from '../../src/fleet/leases.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { eventually } from '../fixtures/gateway.ts'
+
+interface Keyed {
+  readonly key: string
+}
+
+const names = Array.from({ length: 9 }, (_, n) => `k${n}`)
+
+/** @param isBad whether the store fails on a key; `undefined`: it cannot be reached */
+function start(isBad: (key: string | undefined) => boolean) {
+  const calls: (readonly string[])[] = []
+  const states = new Map<string, string>()
+  const book: LeaseBook<Keyed, Keyed> = {
+    ask: key => ({ key }),
+    accept: ({ key }) => void states.set(key, 'leased'),
+    miss: ({ key }) => void states.set(key, 'missed'),
+    goAlone: key => void states.set(key, 'alone'),
+    isDue: () => false,
+  }
+  const lease = async (asks: readonly Keyed[]): Promise<readonly Keyed[]> => {
+    calls.push(asks.map(({ key }) => key))
+    if (isBad(undefined) || asks.some(({ key }) => isBad(key))) throw new Error('the store failed')
+    return asks
+  }
+  const clock = createClock()
+  const leases = new Leases<Keyed, Keyed>({ book, lease, clock })
+  t.teardown(() => leases.close())
+  return { leases, calls, states, clock }
+}
+
+t.test('a key at which the store fails is missed, the others of its call are leased', async t => {
+  const { leases, calls, states, clock } = start(key => key === 'k4')
+  const ask = () => Promise.all(names.map(key => leases.asked(key)))
+  await ask()
+  const missed = () => [...states].filter(([, state]) => state !== 'leased').map(([key]) => key)
+  t.strictSame(missed(), ['k4'])
+  calls.length = 0
+  await ask()
+  const sound = names.filter(key => key !== 'k4')
+  t.strictSame(calls, [sound], 'from then on it is in no call of others')
+  clock.advance(1_000)
+  leases.need('k4')
+  await eventually(
+    () => calls.length,
+    count => count >= 2,
+  )
+  t.strictSame(calls[1], ['k4'], 'it is asked for again, alone')
+})
+
+t.test('a store that cannot be reached is not asked for each key', async t => {
+  let isDown = true
+  const { leases, calls, states } = start(key => key === undefined && isDown)
+  await Promise.all(names.map(key => leases.asked(key)))
+  t.strictSame(calls, [names, []])
+  t.strictSame(new Set(states.values()), new Set(['missed']))
+  isDown = false
+  for (const key of names) leases.need(key)
+  await eventually(
+    () => [...states.values()],
+    all => all.every(state => state === 'leased'),
+  )
+})
