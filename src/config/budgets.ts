@@ -38,7 +38,10 @@ export const budgets = objects(
       'Percent of the highest cost of a call that are reserved while it is under way; with Exact all of it is.',
       { min: 1, max: 100 },
     ),
-    Exact: boolean(false, 'A call passes only if all of its highest cost fits, so that the limit is never exceeded.'),
+    Exact: boolean(
+      false,
+      'A call passes only if all of its highest cost fits, a token for each byte, so that the limit is never exceeded.',
+    ),
   },
   'Budgets of agents, at most 100; all that apply to a call must allow it. See docs/budgets.md.',
 )

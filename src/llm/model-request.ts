@@ -1,7 +1,6 @@
 /** What a request to a model asks for, as far as it decides what the call can cost. */
-import { isObject } from '../base/records.ts'
 import { type CalledModel, type Format, maxModelLength } from './formats.ts'
-import { topMembers } from './top-members.ts'
+import { topMembers, type WantedName, type WantedNames } from './top-members.ts'
 import type { Usage } from './usage.ts'
 
 export interface ModelRequest {
@@ -52,15 +51,26 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
   cohere: { output: maxTokens, copies: [] },
 }
 
-const others = ['model', 'stream', 'stream_options', 'background', 'metadata']
+const includeUsage = 'stream_options.include_usage'
+const others = ['model', 'stream', includeUsage, 'background', 'metadata', 'prompt']
 
 const wantedOf = new Map(
-  Object.entries(numbersOf).map(([format, { output, copies }]) => {
-    const names = [...others, ...output, ...copies].map(name => name.split('.', 1)[0]!)
-    return [format, new Map(names.map(name => [name.toLowerCase(), name]))] as const
-  }),
+  Object.entries(numbersOf).map(([format, { output, copies }]) => [
+    format,
+    wantedNames([...others, ...output, ...copies]),
+  ]),
 )
-const noNames: ReadonlyMap<string, string> = new Map()
+const noNames: WantedNames = new Map()
+
+function wantedNames(all: readonly string[]): WantedNames {
+  const byOuter = Object.groupBy(all, name => name.split('.', 1)[0]!)
+  return new Map(
+    Object.entries(byOuter).map(([outer, names = []]): [string, WantedName] => {
+      const inner = names.filter(name => name !== outer).map(name => name.slice(outer.length + 1))
+      return [outer.toLowerCase(), inner.length === 0 ? { name: outer } : { name: outer, inner: wantedNames(inner) }]
+    }),
+  )
+}
 
 /** Undefined: the body is no JSON object that all servers read in the same way, or its answer could hide its usage. */
 export function readModelRequest({ format, model }: CalledModel, body: Buffer): ModelRequest | undefined {
@@ -72,16 +82,22 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
   if (format === 'openai' && isLong(members.get('metadata'))) return undefined
   const streams = members.get('stream') === true
-  const options = members.get('stream_options')
   return {
     model: model ?? named,
     maxOutput: output,
-    copies: Math.max(1, copies ?? 1),
+    copies: Math.min(maxCopies, Math.max(1, copies ?? 1)) * promptsIn(members.get('prompt')),
     streams,
-    asksUsage: streams && isObject(options) && options['include_usage'] === true,
+    asksUsage: streams && memberOf(members, includeUsage) === true,
     isBackground: format === 'openai' && members.get('background') === true,
   }
 }
+
+/** No provider gives more answers to a prompt: higher numbers change nothing. */
+const maxCopies = 128
+
+/** Completions answer each prompt of a list. A list of numbers is one prompt, in tokens. */
+const promptsIn = (prompt: unknown): number =>
+  Array.isArray(prompt) && typeof prompt[0] !== 'number' ? Math.max(1, prompt.length) : 1
 
 /** Responses repeat it behind their usage, which must stay among the last bytes that are read. */
 const longestMetadata = 2_048
@@ -108,24 +124,33 @@ function highest(members: ReadonlyMap<string, unknown>, names: readonly string[]
 function memberOf(members: ReadonlyMap<string, unknown>, name: string): unknown {
   const [outer = '', inner] = name.split('.')
   const value = members.get(outer)
-  if (inner === undefined || !isObject(value)) return value ?? undefined
-  return Object.hasOwn(value, inner) ? value[inner] : undefined
+  if (inner === undefined || value === undefined || value === null) return value
+  return value instanceof Map ? value.get(inner) : 'no object'
 }
 
-/** Bytes of a body that are one token at least, as far as tokenizers go. */
-const bytesPerToken = 3
+/** Bytes of a body for one token, as texts of all kinds and languages have them at least. */
+const usualBytes = 3
+/** Tokens that a provider adds to a prompt, such as its instructions for tools. */
+const addedTokens = 2_048
 /** Tokens that an answer may have when the request does not say. */
 const usualOutput = 16_384
-/** No model writes more in one answer, and no provider gives more answers to a call: higher numbers change nothing. */
+/** No model writes more in one answer. */
 const longestOutput = 262_144
-const maxCopies = 128
 
-/** The tokens that the call can use, as far as its body shows. @param writes its answer is written by a model */
-export function maxUsage(request: ModelRequest, bodyBytes: number, writes: boolean): Usage {
-  const each = writes ? Math.min(longestOutput, request.maxOutput ?? usualOutput) : 0
+export interface UsageBounds {
+  /** The answer is written by a model. */
+  readonly writes: boolean
+  /** No text has more tokens; else texts of rare letters may. */
+  readonly isStrict: boolean
+}
+
+/** The tokens that the call can use, as far as its body shows. */
+export function maxUsage(request: ModelRequest, bodyBytes: number, { writes, isStrict }: UsageBounds): Usage {
+  const most = Math.min(longestOutput, request.maxOutput ?? (isStrict ? longestOutput : usualOutput))
   return {
-    input: Math.ceil(bodyBytes / bytesPerToken),
-    output: each * Math.min(maxCopies, request.copies),
+    // No text has more tokens than bytes of UTF-8, and no body has fewer bytes than its texts.
+    input: isStrict ? bodyBytes + addedTokens : Math.ceil(bodyBytes / usualBytes),
+    output: writes ? most * request.copies : 0,
     ...{ cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 },
   }
 }

@@ -16,16 +16,22 @@ interface Place {
   readonly end: number
 }
 
+/** Names that are wanted, by these in lower case. */
+export type WantedNames = ReadonlyMap<string, WantedName>
+
+export interface WantedName {
+  /** As the caller wants it named. */
+  readonly name: string
+  /** Names that are wanted of the object that is its value. */
+  readonly inner?: WantedNames
+}
+
 /**
- * The wanted members of an object. Undefined when the text is no object alone, or has a wanted name twice: servers differ in
- * which of them they read. Some read names in any letter case, so they count as the same name.
- *
- * @param wanted by names in lower case, as the caller wants them named
+ * The wanted members of an object; those of which inner names are wanted as such maps too. Undefined when the text is no object
+ * alone, or has a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
+ * count as the same name.
  */
-export function topMembers(
-  text: Buffer,
-  wanted: ReadonlyMap<string, string>,
-): ReadonlyMap<string, unknown> | undefined {
+export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<string, unknown> | undefined {
   const found = new Map<string, unknown>()
   let at = behindSpace(text, 0)
   if (text[at] !== openBrace) return undefined
@@ -64,7 +70,7 @@ function nameAt(text: Buffer, from: number, end: number): string | undefined {
 }
 
 interface WantedMembers {
-  readonly wanted: ReadonlyMap<string, string>
+  readonly wanted: WantedNames
   readonly found: Map<string, unknown>
 }
 
@@ -72,9 +78,11 @@ interface WantedMembers {
 function note(text: Buffer, { name, from, end }: Place, { wanted, found }: WantedMembers): boolean {
   const known = name === undefined ? undefined : wanted.get(name)
   if (known === undefined) return true
-  const value = parsed(text, from, end)
-  if (value === undefined || found.has(known)) return false
-  found.set(known, value)
+  const { inner } = known
+  const isObject = inner !== undefined && text[from] === openBrace
+  const value = isObject ? topMembers(text.subarray(from, end), inner) : parsed(text, from, end)
+  if (value === undefined || found.has(known.name)) return false
+  found.set(known.name, value)
   return true
 }
 

@@ -44,6 +44,19 @@ t.test('numbers and models of another type are not read', async t => {
   }
 })
 
+t.test('T77 a number that stands twice in its object is not read: servers differ in which of them counts', async t => {
+  const bodies: readonly (readonly [string, string])[] = [
+    ['/v1beta/models/m:generateContent', '{"generationConfig":{"maxOutputTokens":9000,"maxOutputTokens":1}}'],
+    ['/v1beta/models/m:generateContent', '{"generationConfig":{"candidateCount":8,"candidatecount":1}}'],
+    ['/api/chat', '{"options":{"num_predict":1,"num_predict":9000}}'],
+    ['/model/m/converse', '{"inferenceConfig":{"maxTokens":1,"maxTokens":9000}}'],
+    ['/v1/chat/completions', '{"stream_options":{"include_usage":true,"include_usage":false}}'],
+  ]
+  for (const [path, text] of bodies) t.equal(readModelRequest(calledModel(path)!, Buffer.from(text)), undefined, text)
+  const both = { generationConfig: { maxOutputTokens: 5, max_output_tokens: 6 } }
+  t.equal(read('/v1/models/m:generateContent', both)?.maxOutput, 6, 'of two names the higher counts')
+})
+
 t.test('T77 metadata that would push the usage of an answer out of its last bytes is not read', async t => {
   const long = { note: '😀'.repeat(510) }
   t.type(read('/v1/responses', { model: 'm', metadata: { note: 'short' } }), 'object')
@@ -53,11 +66,24 @@ t.test('T77 metadata that would push the usage of an answer out of its last byte
 
 t.test('a call can use a token for three bytes, and what it may write', async t => {
   const request = read('/v1/chat/completions', { model: 'm', max_tokens: 100, n: 2 })!
-  t.match(maxUsage(request, 301, true), { input: 101, output: 200 })
-  t.match(maxUsage({ ...request, maxOutput: undefined }, 0, true), { output: 32_768 })
-  t.match(maxUsage({ ...request, maxOutput: 1e300 }, 0, true), { output: 2 * 262_144 }, 'no model writes more')
-  t.match(maxUsage({ ...request, copies: 1e9 }, 0, true), { output: 128 * 100 })
-  t.match(maxUsage(request, 30, false), { input: 10, output: 0 })
+  const usual = { writes: true, isStrict: false }
+  t.match(maxUsage(request, 301, usual), { input: 101, output: 200 })
+  t.match(maxUsage({ ...request, maxOutput: undefined }, 0, usual), { output: 32_768 })
+  t.match(maxUsage({ ...request, maxOutput: 1e300 }, 0, usual), { output: 2 * 262_144 }, 'no model writes more')
+  t.match(maxUsage(request, 30, { ...usual, writes: false }), { input: 10, output: 0 })
+  t.match(read('/v1/chat/completions', { n: 1e9 }), { copies: 128 })
+})
+
+t.test('T77 where nothing may be exceeded a byte is a token, and an answer without a bound the longest', async t => {
+  const request = read('/v1/chat/completions', { model: 'm' })!
+  t.match(maxUsage(request, 300, { writes: true, isStrict: true }), { input: 2_348, output: 262_144 })
+  t.match(maxUsage({ ...request, maxOutput: 5 }, 0, { writes: true, isStrict: true }), { output: 5 })
+})
+
+t.test('T77 each prompt of a list is answered', async t => {
+  const copiesOf = (prompt: unknown) => read('/v1/completions', { model: 'm', n: 2, prompt })?.copies
+  const prompts = ['a', [1, 2, 3], [], ['a', 'b', 'c'], [[1], [2, 3]], { id: 'stored' }, null]
+  t.strictSame(prompts.map(copiesOf), [2, 2, 2, 6, 4, 2, 2])
 })
 
 t.test('calls that no provider charges are known by their path', async t => {

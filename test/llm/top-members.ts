@@ -5,9 +5,10 @@ import { topMembers } from '../../src/llm/top-members.ts'
 import { runs } from '../fixtures/runs.ts'
 
 const wanted = new Map([
-  ['model', 'model'],
-  ['max_tokens', 'max_tokens'],
-  ['skip', 'skip'],
+  ['model', { name: 'model' }],
+  ['max_tokens', { name: 'max_tokens' }],
+  ['skip', { name: 'skip' }],
+  ['config', { name: 'config', inner: new Map([['most', { name: 'most' }]]) }],
 ])
 const read = (text: string) => topMembers(Buffer.from(text), wanted)
 
@@ -50,4 +51,15 @@ t.test('a name that is there twice, in any spelling, is not read', async t => {
   t.equal(read('{"skip":1,"\u017f\u212aip":2}'), undefined, 'letters that some servers read as s and k')
   t.strictSame(read('{"a":{"model":1},"model":2,"b":[{"model":3}]}'), new Map([['model', 2]]))
   t.strictSame(read('{"a":1,"a":2,"Max_Tokens":7}'), new Map([['max_tokens', 7]]))
+})
+
+t.test('wanted members of a wanted object are read in the same way', async t => {
+  t.strictSame(read('{"config":{"a":{"most":1},"most":[2]},"model":3}')?.get('config'), new Map([['most', [2]]]))
+  t.strictSame(read('{"config": { } }')?.get('config'), new Map())
+  for (const value of ['null', '7', '"x"', '["most"]']) {
+    t.strictSame(read(`{"config":${value}}`)?.get('config'), JSON.parse(value))
+  }
+  for (const inner of ['"most":1,"most":2', '"most":1,"MOST":2', '"most":1,"m\\u006fst":2', '"most":', '"most":1}{']) {
+    t.equal(read(`{"config":{${inner}}}`), undefined, inner)
+  }
 })

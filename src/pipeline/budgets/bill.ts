@@ -35,9 +35,21 @@ export interface BilledModel {
   readonly target: Target
   readonly called: CalledModel
   readonly request: ModelRequest
+  readonly bodyBytes: number
+}
+
+/** The same, and what it can use. */
+export interface BoundedModel extends BilledModel {
   /** Tokens that the call can use. */
   readonly usage: Usage
+  /** Nothing may be counted that is less than it cost: a budget with Exact applies. */
+  readonly isStrict: boolean
 }
+
+export const boundedModel = (model: BilledModel, isStrict: boolean): BoundedModel => ({
+  ...{ ...model, isStrict },
+  usage: maxUsage(model.request, model.bodyBytes, { writes: !writesNothing(model.target.path), isStrict }),
+})
 
 /** Methods that send nothing to a model. */
 const readingMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
@@ -57,16 +69,13 @@ export function kindOf(
     origin: target.origin,
     provider,
     model: undefined,
-    tokens: maxUsage(noRequest, 0, false),
+    tokens: noUsage,
   }
   const perCall = priced && parts.prices.chargeOf(priced, parts.clock.now())
   return perCall === undefined || perCall === 0 ? 'other' : { perCall }
 }
 
-const noRequest: ModelRequest = {
-  ...{ model: undefined, maxOutput: undefined, copies: 1 },
-  ...{ streams: false, asksUsage: false, isBackground: false },
-}
+const noUsage: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 }
 
 /** Reads what a call of a model asks for. */
 export function readBilled(
@@ -82,7 +91,7 @@ export function readBilled(
   if (called.format === 'gemini' && asksForParts(target, rawHeaders)) return refuse('call_unmetered', partial)
   const mustAsk = config.Metering.MissingUsage === 'Refuse' && request.streams && !request.asksUsage
   if (mustAsk && asksInBody(called, target.path)) return refuse('usage_not_asked')
-  return { provider, target, called, request, usage: maxUsage(request, body.length, !writesNothing(target.path)) }
+  return { provider, target, called, request, bodyBytes: body.length }
 }
 
 const unreadable =
@@ -105,11 +114,16 @@ const asksInBody = ({ format }: CalledModel, path: string): boolean =>
   format === 'openai' && /\/completions\/?$/.test(path)
 
 /** The highest cost of a call, as far as its request shows; undefined: the model has no price. */
-export function maxCostOf({ usage, request, ...call }: BilledModel, { prices, clock }: BillParts): number | undefined {
-  return prices.chargeOf(
-    { origin: call.target.origin, provider: call.provider, model: request.model, tokens: usage },
-    clock.now(),
+export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, { prices, clock }: BillParts) {
+  const { input } = usage
+  const written = { ...usage, input: 0 }
+  // All that is read may be written to a cache, which costs more.
+  const kinds = isStrict ? [usage, { ...written, cacheWrite: input }, { ...written, cacheWriteLong: input }] : [usage]
+  const { origin } = call.target
+  const costs = kinds.map(tokens =>
+    prices.chargeOf({ origin, provider: call.provider, model: request.model, tokens }, clock.now()),
   )
+  return costs.reduce((most, cost) => (most === undefined || cost === undefined ? undefined : Math.max(most, cost)))
 }
 
 /** How the exchange of a metered call ended. */
@@ -130,7 +144,7 @@ export interface FinalCost extends Cost {
 const free: FinalCost = { ...noCost, isEstimated: false }
 
 /** What a call that was sent cost. @param max the highest cost */
-export function finalCost(model: BilledModel, max: Cost, end: CallEnd, parts: BillParts): FinalCost {
+export function finalCost(model: BoundedModel, max: Cost, end: CallEnd, parts: BillParts): FinalCost {
   const { status, usage, bytes, isWhole } = end
   const highest: FinalCost = { ...max, isEstimated: true }
   if (status === undefined) return highest
@@ -147,9 +161,9 @@ export function finalCost(model: BilledModel, max: Cost, end: CallEnd, parts: Bi
 }
 
 /** Share of the highest cost that an answer without usage costs at least: a model may have thought more than it shows. */
-function leastShare({ called, request }: BilledModel, isWhole: boolean): number {
+function leastShare({ called, request, isStrict }: BoundedModel, isWhole: boolean): number {
   // A whole document always tells: this one was made not to.
-  if (isWhole && !request.streams) return 1
+  if (isStrict || (isWhole && !request.streams)) return 1
   return isWhole || called.format === 'openai' ? 0.5 : 0
 }
 

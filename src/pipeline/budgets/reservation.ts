@@ -3,7 +3,7 @@
 import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { SpendBook, SpendCharge, SpendEnd } from '../../limits/spend.ts'
 import type { UsageMeter } from '../answers/usage-meter.ts'
-import { type BilledModel, type BillParts, type Cost, type FinalCost, finalCost, noCost } from './bill.ts'
+import { type BillParts, type BoundedModel, type Cost, type FinalCost, finalCost, noCost } from './bill.ts'
 
 /** One budget, and what a call takes of it. */
 export interface BudgetCharge extends SpendCharge {
@@ -12,7 +12,7 @@ export interface BudgetCharge extends SpendCharge {
 
 /** What the call can cost. */
 export type BilledCall =
-  | { readonly kind: 'model'; readonly model: BilledModel; readonly max: Cost }
+  | { readonly kind: 'model'; readonly model: BoundedModel; readonly max: Cost }
   | { readonly kind: 'fixed'; readonly cost: Cost }
 
 export interface SpendReservation {

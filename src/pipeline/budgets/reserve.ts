@@ -4,7 +4,7 @@ import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { CalledModel } from '../../llm/formats.ts'
 import type { Call } from '../outbound/call.ts'
 import { refuseBarred } from './barred.ts'
-import { type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
+import { boundedModel, type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
 import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
 
 /** A call before it is sent. */
@@ -76,9 +76,13 @@ function reserveCalled(
 ): Outcome | Promise<Outcome> {
   if (isRefusal(body)) return body
   if (call.isOver) return undefined
-  const model = readBilled(call, called, body, parts)
-  if (isRefusal(model)) return model
-  const meant = rules.filter(({ models }) => isMeant(models, model.request.model))
+  const read = readBilled(call, called, body, parts)
+  if (isRefusal(read)) return read
+  const meant = rules.filter(({ models }) => isMeant(models, read.request.model))
+  const model = boundedModel(
+    read,
+    meant.some(({ exact }) => exact),
+  )
   const money = meant.some(({ unit }) => unit === 'Money') ? maxCostOf(model, parts) : 0
   if (money === undefined) return refuse('price_unknown', withoutPrice(model.request.model))
   const { input, output } = model.usage

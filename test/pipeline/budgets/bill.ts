@@ -2,8 +2,9 @@
 import t from 'tap'
 import { parseTarget } from '../../../src/base/target.ts'
 import { calledModel } from '../../../src/llm/formats.ts'
-import { maxUsage, readModelRequest } from '../../../src/llm/model-request.ts'
-import { type BilledModel, type BillParts, finalCost } from '../../../src/pipeline/budgets/bill.ts'
+import { readModelRequest } from '../../../src/llm/model-request.ts'
+import type { PricedCall } from '../../../src/pipeline/answers/pricing.ts'
+import { type BillParts, boundedModel, finalCost, maxCostOf } from '../../../src/pipeline/budgets/bill.ts'
 import { createClock } from '../../fixtures/clock.ts'
 
 const parts: BillParts = {
@@ -13,8 +14,8 @@ const parts: BillParts = {
   providerAt: () => undefined,
 }
 
-/** Tokens that a call of at most 1,000 costs when its answer has 600 bytes and no usage. */
-function tokensOf(path: string, streams: boolean, isWhole: boolean): number {
+/** A call that may write 1,000 tokens. */
+function modelOf(path: string, streams: boolean, isStrict = false) {
   const called = calledModel(path)
   const target = parseTarget(`https://models.example${path}`)
   if (called === undefined || typeof target === 'string') throw new Error(path)
@@ -22,10 +23,13 @@ function tokensOf(path: string, streams: boolean, isWhole: boolean): number {
   const request = readModelRequest(called, body)
   if (request === undefined) throw new Error('the body is not read')
   // The input is left out, so that the output shows.
-  const usage = maxUsage(request, 0, true)
-  const model: BilledModel = { provider: 'openai', target, called, request, usage }
+  return boundedModel({ provider: 'openai', target, called, request, bodyBytes: 0 }, isStrict)
+}
+
+/** Tokens that the call costs when its answer has 600 bytes and no usage. */
+function tokensOf(path: string, streams: boolean, isWhole: boolean, isStrict = false): number {
   const end = { status: 200, usage: undefined, bytes: 600, isWhole }
-  return finalCost(model, { tokens: 1_000, money: undefined }, end, parts).tokens
+  return finalCost(modelOf(path, streams, isStrict), { tokens: 1_000, money: undefined }, end, parts).tokens
 }
 
 t.test('T77 a stream of OpenAI costs at least half of the most, also when it is left', async t => {
@@ -41,3 +45,19 @@ t.test('a stream of Anthropic that is left costs what came of it: it shows what 
 t.test('T77 a whole document without usage costs the most', async t => {
   t.equal(tokensOf('/v1/chat/completions', false, true), 1_000)
 })
+
+t.test('T77 under an exact budget every answer without usage costs the most', async t => {
+  for (const isWhole of [true, false]) t.equal(tokensOf('/v1/messages', true, isWhole, true), 1_000)
+})
+
+t.test(
+  'T77 under an exact budget the highest cost counts what is read as written to a cache, where that costs more',
+  async t => {
+    const prices = {
+      chargeOf: ({ tokens }: PricedCall) => tokens.input + tokens.cacheWrite + 2 * tokens.cacheWriteLong,
+    }
+    const costOf = (isStrict: boolean) =>
+      maxCostOf(modelOf('/v1/messages', false, isStrict), { ...parts, prices: { ...parts.prices, ...prices } })
+    t.strictSame([costOf(false), costOf(true)], [0, 2 * 2_048])
+  },
+)
