@@ -1,6 +1,5 @@
 /** Grants: leave of a reviewer that lets requests like an approved one pass for a while. */
-import { isRefusal, type Refusal } from '../../base/refusals.ts'
-import type { Suspension } from '../../hitl/model.ts'
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import type { Decided, Exchange } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { suspensionOf } from './suspend.ts'
@@ -14,7 +13,7 @@ export async function useGrant(
   parts: Parts,
   prepare: Prepare | undefined,
 ): Promise<boolean | Refusal> {
-  const used = await usePrepared(suspensionOf(exchange, Buffer.alloc(0), parts), parts, prepare)
+  const used = await usePrepared(exchange, parts, prepare)
   exchange.grantId = undefined
   if (used === undefined || isRefusal(used)) return used ?? false
   exchange.grantId = used.grant.id
@@ -24,12 +23,19 @@ export async function useGrant(
 }
 
 /** Preparing belongs to the thread of the request, grants to the main one: so it is asked twice. */
-async function usePrepared(held: Suspension, { grants }: Parts, prepare: Prepare | undefined) {
+async function usePrepared(exchange: Decided, parts: Parts, prepare: Prepare | undefined) {
+  const { grants } = parts
+  const held = suspensionOf(exchange, Buffer.alloc(0), parts)
   if (prepare === undefined) return grants.use(held)
   const covered = await grants.covers(held)
   if (covered !== true) return covered || undefined
-  return (await prepare()) ?? grants.use(held)
+  // The client may leave during each wait: what was reserved then would stay so, and a use of the grant would be lost.
+  const refused = exchange.isOver ? left : await prepare()
+  return refused ?? (exchange.isOver ? left : grants.use(held))
 }
+
+/** Nobody gets it. */
+const left = refuse('invalid_request')
 
 /** Frees the key at the end of an exchange, if the request did not leave. */
 export function releaseKey(exchange: Exchange, parts: Parts): void {
