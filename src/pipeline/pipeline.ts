@@ -149,8 +149,8 @@ function fail(exchange: Exchange, error: unknown, parts: Parts, step?: PipelineS
 
 /** The connection now carries other requests, which are counted and logged. */
 function leave(exchange: Exchange, parts: Parts): void {
-  parts.watch.remove(exchange)
   for (const release of reservations) release(exchange, parts)
+  parts.watch.remove(exchange)
 }
 
 /** Ends every other exchange: at once, or when the rest of its answer was metered. */
@@ -162,7 +162,6 @@ function close(exchange: Exchange, parts: Parts): void {
 
 function finish(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
-  parts.watch.remove(exchange)
   // The client may have got another refusal because the rest of its request was malformed.
   const replaced = replacedBy(exchange.res)
   if (replaced !== undefined) {
@@ -180,4 +179,6 @@ function finish(exchange: Exchange, parts: Parts): void {
   }
   // The memory of the body is reused: the listeners have read its length before.
   for (const release of reservations) release(exchange, parts)
+  // A gateway that stops waits for what is in flight: by then it is charged.
+  parts.watch.remove(exchange)
 }

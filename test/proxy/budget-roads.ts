@@ -13,15 +13,18 @@ const path = '/v1/chat/completions'
 const json = 'application/json'
 /** Calls of models wait for their verdict unless they say so. */
 const unwaited = { 'Content-Type': json, Prefer: 'wait=0' }
-/** Uses all that the request allows: tokens cost a thousandth each. */
+/** Uses what the user says, or else all that the request allows: tokens cost a thousandth each. */
 const usageOf = (body: string) => {
-  const { max_tokens: tokens = 0 } = body === '' ? {} : JSON.parse(body)
-  return JSON.stringify({ model: 'm', usage: { prompt_tokens: 0, completion_tokens: tokens } })
+  const { max_tokens: most = 0, user: tokens = most } = body === '' ? {} : JSON.parse(body)
+  return JSON.stringify({ model: 'm', usage: { prompt_tokens: 0, completion_tokens: Number(tokens) } })
 }
 const events = 4
+/** Answers wait for it. */
+let mayAnswer = Promise.resolve()
 
 const origin = await startOrigin(t, async (req, res, seen) => {
   await once(req, 'end')
+  await mayAnswer
   const body = String(seen.body)
   if (!body.includes('"stream":true')) return void res.writeHead(200, { 'Content-Type': json }).end(usageOf(body))
   res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -146,6 +149,32 @@ t.test('an agent that leaves a stream at any event is charged with what its end 
   }
 })
 
+for (const stream of [false, true]) {
+  const what = stream ? 'a stream' : 'a document'
+  t.test(
+    `T77 a client that leaves before ${what} begins is charged with what its end says, not with the most`,
+    async t => {
+      const agent = await newAgent()
+      const { promise, resolve } = Promise.withResolvers<void>()
+      mayAnswer = promise
+      const before = origin.seen.length
+      const left = new AbortController()
+      const more = stream ? { stream, stream_options: { include_usage: true } } : {}
+      const call = post(agent, bodyOf(13, { user: '12000', ...more }), undefined, { signal: left.signal })
+      await eventually(
+        () => origin.seen.length,
+        count => count > before,
+      )
+      left.abort()
+      await t.rejects(call)
+      t.equal(codeOf(await post(agent, bodyOf(1))), 'budget_reserved', 'it is under way')
+      t.equal(gateway.gateway.inFlight(), 1)
+      resolve()
+      await isTwelve(t, agent)
+    },
+  )
+}
+
 t.test('an approved call counts when it is sent, and not while it waits', async t => {
   const agent = await newAgent({ policyName: 'careful' })
   const init = { bot: agent, body: bodyOf(6), headers: unwaited }
@@ -157,6 +186,14 @@ t.test('an approved call counts when it is sent, and not while it waits', async 
     outcomes.push(`${answered.status} ${code}`)
   }
   t.strictSame(outcomes, ['200 ', '200 ', '429 budget_exceeded'], 'nothing is reserved any more')
+  const lines = await eventually(
+    () => gateway.log.filter(({ message, agentId }) => message.endsWith('approved request') && agentId === agent.id),
+    ({ length }) => length >= 2,
+  )
+  t.match(
+    lines,
+    ids.slice(0, 2).map(hitlId => ({ hitlId, budget: 'exact', usage: 'read', tokensOut: 6_000 })),
+  )
 })
 
 t.test('a grant is not used by a call that the budget refuses', async t => {

@@ -18,7 +18,7 @@ export interface Interest {
 
 /** Sees the body of an answer as it came. */
 export interface Tap {
-  /** Called after `chunk` was passed on, which is valid during this call alone. */
+  /** Called before `chunk` is passed on, which is valid during this call alone. */
   see(chunk: Buffer): void
 }
 

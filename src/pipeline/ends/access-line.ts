@@ -14,9 +14,9 @@ export const accessListener = (parts: EndParts): EndListener => ({
   opened: exchange =>
     parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), openedWords(exchange)),
   unused: tunnel => parts.log.line(unusedMembers(tunnel), 'tunnel without a request'),
-  replayed({ requestId, agentId, hitlId, usage }) {
+  replayed({ requestId, agentId, hitlId, usage, budget }) {
     const members = `"agentId":"${agentId}"${plain('requestId', requestId)}${plain('hitlId', hitlId)}`
-    parts.log.line(members + usageMembers(usage), 'usage of an approved request')
+    parts.log.line(members + plain('budget', budget) + usageMembers(usage), 'usage of an approved request')
   },
 })
 

@@ -23,7 +23,7 @@ export interface EndListener {
   opened?(exchange: Exchange): void
   /** A tunnel that the gateway reads was closed before a request came in it. */
   unused?(tunnel: UnusedTunnel): void
-  /** An approved request of which it was read what it used is over. */
+  /** An approved request that was metered is over. */
   replayed?(replay: MeteredReplay): void
   /** The answer to an approved request has begun. */
   approved?(call: AnsweredCall, status: number): void
@@ -42,12 +42,14 @@ export interface UnusedTunnel {
   readonly ms: number
 }
 
-/** What an approved request used. */
+/** What an approved request used, and the budgets that count it. */
 export interface MeteredReplay {
   readonly requestId: string | undefined
   readonly agentId: string
   readonly hitlId: string
-  readonly usage: CallUsage
+  /** Undefined when nothing reads it, and when it got no answer. */
+  readonly usage: CallUsage | undefined
+  readonly budget: string | undefined
 }
 
 /** An approved request that was answered. */

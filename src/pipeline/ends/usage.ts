@@ -7,13 +7,14 @@ import type { EndListener, EndParts } from './listener.ts'
 export const usageListener = ({ metrics }: EndParts): EndListener => ({
   name: 'usage',
   ended({ meter, ending }) {
-    const usage = meter?.end(ending === 'forwarded')
-    if (usage !== undefined) count(usage, metrics)
+    count(meter?.end(ending === 'forwarded'), metrics)
   },
   replayed: ({ usage }) => count(usage, metrics),
 })
 
-function count({ how, tokens, cost }: CallUsage, metrics: Metrics): void {
+function count(usage: CallUsage | undefined, metrics: Metrics): void {
+  if (usage === undefined) return
+  const { how, tokens, cost } = usage
   metrics.count(llmUsage, how)
   if (tokens === undefined) return
   metrics.change(llmTokens, 'input', tokens.input)

@@ -11,6 +11,7 @@ import type { Sendable } from '../exchange.ts'
 import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
 import { refuseFenced } from '../rights.ts'
+import { chargeWhole } from '../steps/budgets.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
 import { pairs } from './interim.ts'
@@ -64,6 +65,13 @@ export abstract class Downstream implements AgentOutput {
     if (this.#missing === 0) this.#stream()
   }
 
+  /** The head of an answer whose client has left. */
+  protected seeHead(head: ResponseHead, lastBytes: LastBytes): void {
+    this.taps = openTaps(this.exchange.interests ?? [], head)
+    if (this.taps === undefined) lastBytes.stop()
+    else lastBytes.begin()
+  }
+
   /** Whether readers have the answer now. @param fields those that the agent gets */
   #isRead(interests: readonly Interest[], head: ResponseHead, fields: readonly string[]): boolean {
     this.#head = head
@@ -91,15 +99,16 @@ export abstract class Downstream implements AgentOutput {
   onResponseData(chunk: Buffer): void {
     if (this.isFenced()) return
     this.exchange.bytesDown += chunk.length
+    if (this.taps !== undefined) for (const tap of this.taps) tap.see(chunk)
     if (this.lastBytes !== undefined) this.lastBytes.add(chunk.length)
     else if (this.rewriter === undefined) this.#passOn(chunk)
     else this.rewriter.take(chunk)
-    if (this.taps !== undefined) for (const tap of this.taps) tap.see(chunk)
   }
 
   #passOn(chunk: Buffer): void {
     if (this.#missing > 0 && chunk.length === this.#missing) {
       const { res } = this.exchange
+      chargeWhole(this.exchange, this.parts)
       // The whole answer is here: head and body leave in one write.
       if (chunk.length <= oneStringBytes) res.end(chunk.toString('latin1'), 'latin1')
       else res.end(Buffer.from(chunk))
@@ -135,6 +144,7 @@ export abstract class Downstream implements AgentOutput {
     if (this.isFenced()) return
     const { res } = this.exchange
     this.exchange.ending = 'forwarded'
+    chargeWhole(this.exchange, this.parts)
     if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
     if (this.#body === undefined) res.end()
     else this.#body.end()

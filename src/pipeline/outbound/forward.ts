@@ -17,11 +17,12 @@ import {
 } from '../../upstream/handler.ts'
 import { noteStreamed } from '../../upstream/read-buffers.ts'
 import { isEventStream } from '../../upstream/settings.ts'
-import { noteSent } from '../budgets/reservation.ts'
+import { noteSent, readsAnswer } from '../budgets/reservation.ts'
 import type { ExchangeSender, Sendable } from '../exchange.ts'
 import { freeKey } from '../held/grants.ts'
 import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
+import { chargeWhole } from '../steps/budgets.ts'
 import { closeCircuit, outcomeOfStatus } from '../steps/circuit.ts'
 import { letGo } from '../steps/hold-body.ts'
 import { upstreamRequest } from '../steps/hops.ts'
@@ -113,7 +114,8 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     const { sentAt } = exchange
     if (sentAt !== undefined) parts.metrics.observe(firstByte, (parts.clock.steady() - sentAt) / 1e3)
     closeCircuit(exchange, outcomeOfStatus(head.status), parts)
-    this.passHead(head)
+    if (this.lastBytes === undefined) this.passHead(head)
+    else this.seeHead(head, this.lastBytes)
   }
 
   onResponseEnd(trailers: readonly string[]): void {
@@ -121,6 +123,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     this.#done = true
     if (this.lastBytes !== undefined) {
       this.exchange.meter?.end(true)
+      chargeWhole(this.exchange, this.parts)
       this.lastBytes.end()
     } else if (this.rewriter === undefined) this.finish(trailers)
     else this.rewriter.end()
@@ -194,13 +197,23 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   readOn(): Promise<void> | undefined {
-    if (this.#done || this.taps === undefined || this.control === undefined) return undefined
+    if (this.#done || this.control === undefined || !this.#tellsMore()) return undefined
     this.exchange.ending = 'aborted'
     this.lastBytes = new LastBytes(() => this.clientClosed())
+    if (this.taps !== undefined) this.lastBytes.begin()
     // A client that took nothing is no reason to wait any more.
     this.exchange.stalledSince = undefined
     this.control.resume()
     return this.lastBytes.over
+  }
+
+  /**
+   * Whether the answer can still tell what the call used. While its head has not come, a budget would be charged with the most,
+   * and an agent that leaves all of its calls could empty a budget that it shares.
+   */
+  #tellsMore(): boolean {
+    const { upstreamStatus, spend } = this.exchange
+    return this.taps !== undefined || (upstreamStatus === undefined && readsAnswer(spend))
   }
 
   clientClosed(): void {

@@ -1,4 +1,4 @@
-/** How long, and how far, an answer is read whose client has left. */
+/** How long after its head, and how far, an answer is read whose client has left. */
 const maxMs = 1_000
 const maxBytes = 262_144
 
@@ -9,7 +9,7 @@ const maxBytes = 262_144
 export class LastBytes {
   /** Resolves when nothing more is read. */
   readonly over: Promise<void>
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   readonly #end: () => void
   readonly #stopReading: () => void
   #left = maxBytes
@@ -18,17 +18,22 @@ export class LastBytes {
   constructor(stop: () => void) {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.over = promise
-    this.#timer = setTimeout(() => this.#stop(), maxMs)
     this.#end = resolve
     this.#stopReading = stop
   }
 
-  add(bytes: number): void {
-    this.#left -= bytes
-    if (this.#left < 0) this.#stop()
+  /** The head is there. Until then the time limits for upstreams hold. */
+  begin(): void {
+    this.#timer = setTimeout(() => this.stop(), maxMs)
   }
 
-  #stop(): void {
+  add(bytes: number): void {
+    this.#left -= bytes
+    if (this.#left < 0) this.stop()
+  }
+
+  /** Nothing more is of use. */
+  stop(): void {
     this.end()
     this.#stopReading()
   }

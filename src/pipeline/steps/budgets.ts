@@ -34,9 +34,19 @@ async function hold(exchange: Sendable, parts: Parts): Promise<Buffer | Refusal>
 
 const tooLong = 'The body of this call is longer than Proxy:MaxEvaluatedBodyBytes, so its cost cannot be limited.'
 
+/**
+ * Charges the budgets of a call whose answer came whole. Call it before the client sees the end: its next call, which another
+ * thread may get, must not find this one under way.
+ */
+export function chargeWhole(exchange: Exchange, parts: Parts): void {
+  if (exchange.spend === undefined) return
+  const { upstreamStatus: status, meter } = exchange
+  settleSpend(exchange, { status, meter, isWhole: true }, parts)
+}
+
 /** Charges the budgets at the end of an exchange, or gives back what was reserved when it was not sent. */
 export function releaseSpend(exchange: Exchange, parts: Parts): void {
   if (exchange.spend === undefined) return
-  const { upstreamStatus: status, meter, ending } = exchange
-  settleSpend(exchange, { status, meter, isWhole: ending === 'forwarded' }, parts)
+  const { upstreamStatus: status, meter } = exchange
+  settleSpend(exchange, { status, meter, isWhole: false }, parts)
 }
