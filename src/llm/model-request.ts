@@ -146,11 +146,11 @@ export interface UsageBounds {
 
 /** The tokens that the call can use, as far as its body shows. */
 export function maxUsage(request: ModelRequest, bodyBytes: number, { writes, isStrict }: UsageBounds): Usage {
-  const most = Math.min(longestOutput, request.maxOutput ?? (isStrict ? longestOutput : usualOutput))
+  const maxEach = Math.min(longestOutput, request.maxOutput ?? (isStrict ? longestOutput : usualOutput))
   return {
     // No text has more tokens than bytes of UTF-8, and no body has fewer bytes than its texts.
     input: isStrict ? bodyBytes + addedTokens : Math.ceil(bodyBytes / usualBytes),
-    output: writes ? most * request.copies : 0,
+    output: writes ? maxEach * request.copies : 0,
     ...{ cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 },
   }
 }

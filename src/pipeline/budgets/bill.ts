@@ -123,7 +123,7 @@ export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, {
   const costs = kinds.map(tokens =>
     prices.chargeOf({ origin, provider: call.provider, model: request.model, tokens }, clock.now()),
   )
-  return costs.reduce((most, cost) => (most === undefined || cost === undefined ? undefined : Math.max(most, cost)))
+  return costs.reduce((max, cost) => (max === undefined || cost === undefined ? undefined : Math.max(max, cost)))
 }
 
 /** How the exchange of a metered call ended. */
