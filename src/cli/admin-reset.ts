@@ -24,7 +24,10 @@ export async function run(shell: Shell): Promise<number> {
   const mayMakeCredential = !usesPostgres(config)
   const reporting = errorReport(shell)
   const clock = createClock(config, reporting.log)
-  const { store } = await openStorage({ config, baseDirectory, dataDirectory, clock, ...reporting })
+  const { store } = await openStorage({
+    ...{ config, onSettings() {}, baseDirectory, dataDirectory, clock },
+    ...reporting,
+  })
   const secrets = createSecretHasher({ cost: config.Security.AgentAuth.TokenRequests.BcryptCost, queueLength: 1 })
   try {
     const given = { dataDirectory, mayMakeCredential, agentId: AgentId, clientSecret: ClientSecret }

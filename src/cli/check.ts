@@ -100,9 +100,6 @@ async function tryStorage(config: Config, baseDirectory: string): Promise<void> 
 
 async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {
   const upstreams = await openUpstreams(config, baseDirectory, { clock: systemClock, lookup: systemLookup, env })
-  try {
-    checkHooks(config.HumanInTheLoop.Webhooks, upstreams.ownRequests)
-  } finally {
-    upstreams.connections.close()
-  }
+  upstreams.connections.close()
+  checkHooks(config)
 }

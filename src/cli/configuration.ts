@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
 import { formatProblem } from '../config/given.ts'
-import { loadConfig, type ValidConfig } from '../config/load.ts'
+import { type LoadedConfig, loadConfig, type ValidConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Shell } from './shell.ts'
 
@@ -48,6 +48,14 @@ export function tryConfiguration(
   if ('problems' in loaded) return { mistakes: loaded.problems.map(formatProblem) }
   return { ...loaded, file, baseDirectory: file === undefined ? '.' : dirname(resolve(file.path)) }
 }
+
+/**
+ * The same settings, read again.
+ *
+ * @throws StartupError when the file cannot be read
+ */
+export const loadConfiguration = (shell: Shell, path: string | undefined): LoadedConfig =>
+  loadConfig({ file: readFile(path), env: shell.env })
 
 function readFile(asked: string | undefined): Configuration['file'] {
   const path = asked ?? 'gateway.yaml'

@@ -8,7 +8,7 @@ import { createLog } from '../log/log.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
 import { beginBeats, createWatch } from '../runtime/watchdog.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { configHelp, configOption, loadConfiguration, readConfiguration } from './configuration.ts'
 import { findServiceManager, type ServiceManager } from './notify.ts'
 import { saveMemory } from './save-memory.ts'
 import { readArgs, type Shell } from './shell.ts'
@@ -17,7 +17,8 @@ export const help = `usage: agent-gateway serve [--config FILE]
 
 Starts the gateway. Log lines (JSON) go to standard output, messages for people to standard error.
 SIGTERM and SIGINT finish requests in flight (System:Server:StopDelaySeconds, DrainSeconds) and exit; a second signal exits at once.
-SIGHUP reloads the policies, the credentials of upstreams, the certificate and the certificate authority.
+SIGHUP reloads the policies, the credentials of upstreams, the certificates, and the settings that docs/running.md lists;
+the log names changed settings that need a restart.
 Sockets passed by systemd (LISTEN_FDS) replace System:Server:Http; one named management, System:Server:Management;
 one named forward, ForwardProxy.
 
@@ -57,6 +58,8 @@ export async function run(shell: Shell): Promise<number> {
     env: shell.env,
     passedSockets: passedSockets(shell.env, shell.pid),
     watch,
+    readConfig: () => loadConfiguration(shell, values.config),
+    setLogLevel: log.setLevel,
   })
   const addresses = await gateway.listen().catch(async error => {
     await gateway.close()
@@ -70,7 +73,9 @@ export async function run(shell: Shell): Promise<number> {
   hangup(async () => {
     manager.reloading()
     const succeeded = await gateway.reload()
-    manager.ready(succeeded ? status : `${status}; the last reload failed, see the log`)
+    const needRestart = gateway.needRestart()
+    const waits = needRestart.length === 0 ? '' : `; a restart is needed for ${needRestart.join(', ')}`
+    manager.ready(`${status}${succeeded ? '' : '; the last reload failed, see the log'}${waits}`)
   })
   const { StopDelaySeconds, DrainSeconds } = config.System.Server
   const limitMs = (StopDelaySeconds + DrainSeconds) * 1_000 + closeGraceMs

@@ -107,7 +107,7 @@ export const secret = (meaning: string, format?: TextFormat): Setting<string | u
 
 /** A secret of an entry in a file of its own: variables and their NAME__FILE cannot set entries. */
 export const secretFile = (key: string): Setting<string | undefined> => ({
-  ...optional(`File with ${key}, relative to gateway.yaml; not readable by others. SIGHUP reads it again.`),
+  ...optional(`File with ${key}, relative to gateway.yaml; not readable by others.`),
   fills: key,
 })
 

@@ -2,6 +2,7 @@
 import { isObject } from '../base/records.ts'
 import { formatSetting } from './duration.ts'
 import type { ConfigFindings } from './given.ts'
+import { valueAt } from './live.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, type SettingTree, settingsOf } from './setting.ts'
 
@@ -19,9 +20,11 @@ const hidden = '***'
 /** Every setting in the order of the schema. */
 export function showSettings(config: Config, given: ConfigFindings['given']): readonly ShownSetting[] {
   return [...settingsOf(schema)].map(([path, setting]) => {
-    // A path of the schema leads to a value of the configuration.
-    const value = path.reduce<unknown>((tree, key) => (tree as Record<string, unknown>)[key], config)
-    return { name: path.join(':'), value: shownValue(setting, value), from: given.get(setting)?.place ?? 'default' }
+    return {
+      name: path.join(':'),
+      value: shownValue(setting, valueAt(config, path)),
+      from: given.get(setting)?.place ?? 'default',
+    }
   })
 }
 

@@ -23,12 +23,6 @@ export interface CredentialRequest {
 export interface Credentials {
   /** The fields to add, or a refusal when the agent sends one of them itself. */
   fieldsFor(request: CredentialRequest): readonly string[] | Refusal
-  /**
-   * Reads every value again. Rejects when one is missing or cannot be sent; then all keep their old values.
-   *
-   * @throws StartupError
-   */
-  reload(): Promise<void>
 }
 
 export interface CredentialSources {
@@ -60,8 +54,7 @@ export async function openCredentials(
 ): Promise<Credentials | undefined> {
   if (settings.length === 0) return undefined
   const entries = settings.map(entryOf)
-  const readAll = () => Promise.all(settings.map((setting, index) => readValue(setting, index, sources)))
-  let values = await readAll()
+  const values = await Promise.all(settings.map((setting, index) => readValue(setting, index, sources)))
 
   return {
     fieldsFor(request) {
@@ -76,9 +69,6 @@ export async function openCredentials(
         else if (Override === 'Refuse') return conflict(entry)
       }
       return fields
-    },
-    async reload() {
-      values = await readAll()
     },
   }
 }

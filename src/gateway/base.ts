@@ -1,4 +1,5 @@
 import type { Repeats } from '../audit/repeats.ts'
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { FenceWatch } from '../fleet/fence-watch.ts'
@@ -11,7 +12,10 @@ import type { Fleet } from './fleet.ts'
 
 /** Parts of a gateway that are made before the others. The others pick from them. */
 export interface Base {
+  /** The settings in force. */
   readonly config: Config
+  /** For what is made from them and kept. */
+  readonly onSettings: LiveSettings['onChange']
   /** Folder that relative paths of the configuration start from: that of gateway.yaml. */
   readonly baseDirectory: string
   readonly dataDirectory: string

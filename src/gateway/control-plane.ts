@@ -76,7 +76,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     takeCall: callerId =>
       managementRate.take(callerId, clock.steady()) ??
       takeAsked(managementRate, callerId, { now: () => clock.steady() }),
-    callLimit: paceOf(config.System.ManagementRateLimit),
+    callLimit: () => paceOf(config.System.ManagementRateLimit),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
     fencedAs,

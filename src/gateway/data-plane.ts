@@ -33,7 +33,8 @@ import type { SharedLimits } from './shared.ts'
 import { createMetering } from './spend.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface DataPlaneParts extends Pick<Base, 'config' | 'clock' | 'log' | 'report' | 'fenceWatch'> {
+export interface DataPlaneParts
+  extends Pick<Base, 'config' | 'onSettings' | 'clock' | 'log' | 'report' | 'fenceWatch'> {
   readonly upstreams: Upstreams
   readonly agents: Pick<Registry, 'get' | 'subscribe' | 'recordTrust'>
   readonly verifyToken: Verify
@@ -107,9 +108,17 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
   return host => matchesAnyHost(patterns, host)
 }
 
-function lowRateOf({ System: { RateLimit } }: Config): number {
-  if (RateLimit.Fields === 'Always') return Number.POSITIVE_INFINITY
-  return RateLimit.Fields === 'Low' ? RateLimit.Burst / 10 : 0
+function roadOf(
+  parts: OutboundParts,
+  { queue, grants, noteTools }: Reviews,
+  onSettings: Base['onSettings'],
+): (arrival: ProxyIncoming) => undefined {
+  const some = { ...parts, queue, grants, noteTools }
+  const all: { -readonly [P in keyof Parts]: Parts[P] } = { ...some, readers: createReaders(some) }
+  onSettings(() => () => {
+    all.readers = createReaders(some)
+  })
+  return arrival => enforce(arrival, all)
 }
 
 /** Bytes of bodies that wait to be read for their shapes, in all threads. */
@@ -137,8 +146,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
-    ...{ config, clock },
-    ...{ agentRate, lowRate: lowRateOf(config) },
+    ...{ config, clock, agentRate },
     requests,
     heldBytes,
     bodyMemory: createBodyMemory(maxSpareMemory(config)),
@@ -162,11 +170,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))
   return {
-    roadWith({ queue, grants, noteTools }) {
-      const some = { ...parts, queue, grants, noteTools }
-      const all: Parts = { ...some, readers: createReaders(some) }
-      return arrival => enforce(arrival, all)
-    },
+    roadWith: reviews => roadOf(parts, reviews, dataPlane.onSettings),
     send: withLog(createSender(parts), { log, clock, metrics }),
     bounds,
     interception: forward.interception,

@@ -1,6 +1,7 @@
 /** Hashes of the settings that should be the same in all gateways, so that differences are found without showing values. */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../base/json.ts'
+import { valueAt } from '../config/live.ts'
 import { type Config, schema } from '../config/schema.ts'
 import { type Setting, type SettingTree, settingsOf } from '../config/setting.ts'
 import type { Digests } from '../fleet/peers.ts'
@@ -16,8 +17,7 @@ export function digestSettings(config: Config): Digests {
   for (const [path, setting] of settingsOf(schema)) {
     const name = path.join(':')
     if (ownSettings.test(name) || setting.secret === true) continue
-    // A path of the schema leads to a value of the configuration.
-    const value = path.reduce<unknown>((tree, key) => (tree as Record<string, unknown>)[key], config)
+    const value = valueAt(config, path)
     const group = `settings under ${path[0]}`
     const values = groups.get(group) ?? {}
     values[name] = setting.entry === undefined ? value : withoutSecrets(value, setting.entry)

@@ -1,6 +1,7 @@
 /** The gateways that share the store with this one. */
 import { randomUUID } from 'node:crypto'
 import { hostname, networkInterfaces } from 'node:os'
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { Differences } from '../fleet/differences.ts'
 import type { Fence } from '../fleet/fence.ts'
@@ -42,17 +43,20 @@ export const nameOf = ({ Fleet }: Pick<Config, 'Fleet'>): string => Fleet.Name ?
 
 export interface FleetParts {
   readonly config: Config
+  readonly onSettings: LiveSettings['onChange']
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
 }
 
 /** @param shared undefined when no other gateway can use the store */
-export function createFleet({ config, clock, log }: FleetParts, shared: FleetStore | undefined): Fleet {
+export function createFleet({ config, onSettings, clock, log }: FleetParts, shared: FleetStore | undefined): Fleet {
   const differences = new Differences()
-  const ofSettings = digestSettings(config)
   const store = shared ?? createAlone(config, clock.now())
   let described: readonly PolicyEntry[] | undefined
   let certified: string | undefined
+  onSettings(() => () => {
+    described = undefined
+  })
   const isOpen = () => shared?.fence.isOpen ?? true
   const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
   return {
@@ -60,7 +64,9 @@ export function createFleet({ config, clock, log }: FleetParts, shared: FleetSto
     listens: addresses => store.publish({ addresses: reachableAt(addresses) }),
     sweep(policies, authority) {
       if (described !== policies || certified !== authority) {
-        store.publish({ digests: { ...ofSettings, ...digestPolicies(policies), ...digestAuthority(authority) } })
+        store.publish({
+          digests: { ...digestSettings(config), ...digestPolicies(policies), ...digestAuthority(authority) },
+        })
       }
       described = policies
       certified = authority

@@ -3,6 +3,8 @@ import { resolve } from 'node:path'
 import { createRepeats } from '../audit/repeats.ts'
 import { createBudgets } from '../budgets/budgets.ts'
 import type { Environment } from '../config/environment.ts'
+import { createLiveSettings, type LiveSettings } from '../config/live.ts'
+import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
@@ -62,6 +64,10 @@ export interface GatewayOptions {
   readonly passedSockets?: readonly PassedEndpoint[]
   /** Lets a thread that runs all the time watch this one. */
   readonly watch?: ThreadWatch
+  /** Reads the settings again, as they were read for the start; absent: they do not change. */
+  readonly readConfig?: () => LoadedConfig
+  /** Changes the least severe level of `log`. */
+  readonly setLogLevel?: (level: Config['Logging']['Level']) => void
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string
 }
@@ -73,8 +79,10 @@ export interface Gateway {
   listen(): Promise<readonly ListenerAddress[]>
   /** Proxied requests under way. */
   inFlight(): number
-  /** Reloads policies, credentials of upstreams and the certificate. False: there was a mistake; its subject stays as it was. */
+  /** Reloads settings, policies and certificates. False: there was a mistake; its subject stays as it was. */
   reload(): Promise<boolean>
+  /** Names of the settings that the last reload found changed, and that only a restart puts in force. */
+  needRestart(): readonly string[]
   /**
    * Serves for System:Server:StopDelaySeconds, stops accepting, lets requests in flight finish for DrainSeconds, and
    * closes everything.
@@ -87,6 +95,7 @@ export interface Gateway {
 
 /** The parts that hold something open, in the order they are opened. */
 interface Foundation extends Base {
+  readonly settings: LiveSettings
   readonly memory: SharedMemory
   readonly telemetry: Telemetry
   readonly passedSockets: readonly PassedEndpoint[]
@@ -121,6 +130,11 @@ const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
 
 type Closers = (() => unknown)[]
 
+interface AssemblyOptions extends GatewayOptions {
+  /** The configuration as it was given. */
+  readonly start: Config
+}
+
 /**
  * Builds every part from a configuration; nothing listens yet.
  *
@@ -129,8 +143,10 @@ type Closers = (() => unknown)[]
 export async function createGateway(config: Config, options: GatewayOptions): Promise<Gateway> {
   const closers: Closers = []
   try {
-    const opened = await open(shareOf(config, threadsOf(config, options)), options, closers)
-    return assemble({ ...opened, warnings: threadsWarnings(config, options) }, options, closers)
+    const settings = createLiveSettings(shareOf(config, threadsOf(config, options)))
+    settings.onChange(next => () => options.setLogLevel?.(next.Logging.Level))
+    const opened = await open(settings, options, closers)
+    return assemble({ ...opened, warnings: threadsWarnings(config, options) }, { ...options, start: config }, closers)
   } catch (error) {
     await closeAll(closers)
     throw error
@@ -139,7 +155,8 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
 
 type OpenedParts = Omit<Foundation, 'warnings'>
 
-async function open(config: Config, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
+async function open(settings: LiveSettings, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
+  const { config, onChange: onSettings } = settings
   const { log, baseDirectory, env = {}, clock = createClock(config, log), lookup = systemLookup } = options
   const { passedSockets = [], logStatus = alwaysWritten, consoleFolder } = options
   const report: Base['report'] = (what, error) => log.error({ error }, what)
@@ -148,7 +165,8 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const memory = createSharedMemory(config)
   const telemetry = createTelemetry(memory)
   closers.push(() => telemetry.close())
-  const storage = await openStorage({ config, baseDirectory, dataDirectory, clock, log, report, watch: options.watch })
+  const started = { config, onSettings, baseDirectory, dataDirectory, clock, log, report }
+  const storage = await openStorage({ ...started, watch: options.watch })
   const { member, fence, board, fleet, rates } = storage
   const { metrics } = telemetry
   const store = countedStore(storage.store, metrics, clock)
@@ -157,7 +175,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => fenceWatch?.close())
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics })
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, onSettings })
   closers.push(() => upstreams.connections.close())
   const channelName = `agent-gateway ${randomUUID()}`
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
@@ -171,7 +189,7 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   closers.push(() => identity.close())
   const { registry } = identity
   const onPolicies: ThreadPool['changePolicies'] = async list => followers.pool?.changePolicies(list)
-  const rules = await openRules({ config, baseDirectory, store, clock, log, registry, onPolicies })
+  const rules = await openRules({ config, onSettings, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
   const events = await openEvents({ store, identity, report })
@@ -180,14 +198,14 @@ async function open(config: Config, options: GatewayOptions, closers: Closers): 
   const leafs = await openLeafs({ authority, clock, ticketKeys })
   await storage.untilOpen()
   if (authority !== undefined) await auditAuthority({ store, clock }, authority.current)
-  const given = { config, baseDirectory, passedSockets, consoleFolder, clock, log, logStatus, report }
+  const given = { settings, passedSockets, consoleFolder, logStatus }
   const files = { certificate, authority, leafs, ticketKeys }
   const shared = { memory, telemetry, store, member, fence, fenceWatch, fleet, rates, repeats }
   const opened = { recent, channelName, upstreams, identity, rules, events, followers }
-  return { ...given, ...files, ...shared, ...opened, dataDirectory }
+  return { ...started, ...given, ...files, ...shared, ...opened }
 }
 
-function assemble(foundation: Foundation, options: GatewayOptions, closers: Closers): Gateway {
+function assemble(foundation: Foundation, options: AssemblyOptions, closers: Closers): Gateway {
   const { config, upstreams, rules, identity, memory, telemetry } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const limits = openMainLimits(foundation, closers)
@@ -217,7 +235,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, recording }, options)
   foundation.followers.pool = pool
-  const reload = createReload({ ...foundation, pool, listening })
+  const reload = createReload({ ...foundation, ...options, pool, listening })
   foundation.followers.onGrant = async id => {
     dataPlane.forgetGrant(id)
     await pool?.forgetGrant(id)
@@ -229,7 +247,7 @@ function assemble(foundation: Foundation, options: GatewayOptions, closers: Clos
   const sweeper = startSweeps({ ...watched, dataPlane, overview, guardPeers })
   closers.push(() => clearInterval(sweeper))
   return {
-    ...{ summary: summarise(foundation), pool },
+    ...{ summary: summarise(foundation), pool, needRestart: () => reload.needRestart },
     async listen() {
       guardPeers()
       const addresses = await listening.listen()

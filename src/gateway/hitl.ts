@@ -17,7 +17,8 @@ import { openReceivers } from './receivers.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 
-export interface HitlParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
+export interface HitlParts
+  extends Pick<Base, 'config' | 'onSettings' | 'clock' | 'store' | 'member' | 'repeats' | 'report'> {
   readonly identity: Pick<Identity, 'registry' | 'tokens' | 'problemOf'>
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'credentials' | 'ca'>
   readonly dataPlane: Pick<DataPlane, 'send' | 'bounds' | 'recorder'>
@@ -156,9 +157,10 @@ function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string):
 function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): readonly string[] {
   const agent = identity.registry.get(item.agentId)
   const target = parseTarget(item.url)
-  if (upstreams.credentials === undefined || agent === undefined || typeof target === 'string') return []
+  const credentials = upstreams.credentials()
+  if (credentials === undefined || agent === undefined || typeof target === 'string') return []
   const rawHeaders = Object.entries(item.headers).flat()
-  const fields = upstreams.credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames: [] })
+  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames: [] })
   return isRefusal(fields) ? [] : fields.filter((_, index) => index % 2 === 0)
 }
 

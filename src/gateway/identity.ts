@@ -114,8 +114,13 @@ async function followTokens({ store, onTokens }: IdentityParts, { useEpoch }: To
 
 function quarantineRules({ Trust }: Config) {
   return {
-    below: Trust.QuarantineBelow,
-    denials: Trust.QuarantineDenials,
     windowMs: quarantineWindowMs,
+    // Read at each judgement: the settings may change.
+    get below() {
+      return Trust.QuarantineBelow
+    },
+    get denials() {
+      return Trust.QuarantineDenials
+    },
   }
 }

@@ -34,7 +34,7 @@ import { longestWaitSeconds } from './upstreams.ts'
 
 export interface ListeningParts
   extends Pick<AcceptOptions, 'onProxy' | 'counts' | 'report'>,
-    Pick<Base, 'config' | 'baseDirectory' | 'log'> {
+    Pick<Base, 'config' | 'onSettings' | 'baseDirectory' | 'log'> {
   /** Calls of the gateway's own API. */
   readonly onManagement: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
   readonly certificate: Certificate | undefined
@@ -211,7 +211,7 @@ async function listenAt({ listen: endpoints, serves, listener }: OpenEntrypoint)
 function acceptorOf(parts: ListeningParts, { serves }: Entrypoint): Acceptor {
   return createAcceptor({
     ...acceptOptionsOf(parts, serves),
-    routeOf: routingOf(parts.config, serves),
+    routeOf: routingOf(parts, serves),
     connectTo: serves.has('forward') ? readConnectTarget : undefined,
   })
 }
@@ -231,20 +231,28 @@ function acceptOptionsOf(
   }
 }
 
+type RoutingParts = Pick<ListeningParts, 'config' | 'onSettings'>
+
 /** How an entrypoint routes requests, by the first service there. */
-const routings: { readonly [S in Service]: (config: Config) => AcceptOptions['routeOf'] } = {
-  proxy(config) {
-    const hosts = createVirtualHosts(config.Hosts, publicNames(config))
+const routings: { readonly [S in Service]: (parts: RoutingParts) => AcceptOptions['routeOf'] } = {
+  proxy({ config, onSettings }) {
+    let hosts = createVirtualHosts(config.Hosts, publicNames(config))
+    onSettings(next => {
+      const made = createVirtualHosts(next.Hosts, publicNames(next))
+      return () => {
+        hosts = made
+      }
+    })
     return (url, host) => readRequestTarget(url, host, hosts)
   },
   forward: () => readForwardTarget,
   management: () => readOwnTarget,
 }
 
-function routingOf(config: Config, serves: ReadonlySet<Service>): AcceptOptions['routeOf'] {
+function routingOf(parts: RoutingParts, serves: ReadonlySet<Service>): AcceptOptions['routeOf'] {
   const [first] = serves
   if (first === undefined) throw new Error('cannot happen: an entrypoint without a service')
-  return routings[first](config)
+  return routings[first](parts)
 }
 
 const isShared = (endpoint: Endpoint): endpoint is TcpEndpoint => 'host' in endpoint && endpoint.reusePort === true

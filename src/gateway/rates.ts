@@ -2,6 +2,7 @@
  * Limits for the fleet, or for this gateway alone: rates of agents on /proxy and of callers of the management API, failed
  * logins.
  */
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { FleetAttempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
@@ -9,7 +10,7 @@ import type { CallerRate } from '../limits/caller-rate.ts'
 import type { LeaseAnswer, LeaseCall, TokenLeases } from '../limits/lease.ts'
 import { LeasedBuckets } from '../limits/leased-bucket.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
-import { createRateLimiter, type RateLimit } from '../limits/token-bucket.ts'
+import { createRateLimiter, paceOf, type RateLimit } from '../limits/token-bucket.ts'
 import type { LoginLimit } from '../tokens/open.ts'
 import type { Base } from './base.ts'
 
@@ -33,18 +34,44 @@ export interface RateParts extends GatewayCount {
 export interface LeasedRate extends CallerRate {
   /** Absent when each gateway counts by itself. */
   readonly tokens: TokenLeases | undefined
+  /** Changes the limit. */
+  use(limit: RateLimit): void
 }
 
-export function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): LeasedRate {
+/** The rates of agents on /proxy, and of callers of the management API. */
+export function createPaces(
+  { RateLimit: ofAgents, ManagementRateLimit: ofCallers }: Config['System'],
+  parts: RateParts,
+  onSettings: LiveSettings['onChange'],
+): { readonly agentRate: LeasedRate; readonly managementRate: LeasedRate } {
+  const agentRate = createPace(paceOf(ofAgents), parts)
+  const managementRate = createManagementPace(paceOf(ofCallers), parts)
+  onSettings(({ System }) => () => {
+    agentRate.use(paceOf(System.RateLimit))
+    managementRate.use(paceOf(System.ManagementRateLimit))
+  })
+  return { agentRate, managementRate }
+}
+
+function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): LeasedRate {
   if (leases === undefined) {
     const limiter = createRateLimiter(limit, rates)
-    return { take: limiter.take, left: () => limiter.left, asked: async () => {}, tokens: undefined }
+    const { take, use } = limiter
+    return { take, use, left: () => limiter.left, asked: async () => {}, tokens: undefined }
   }
   const count = new Int32Array(gateways)
   const members = () => Math.max(1, count[0]!)
   const buckets = new LeasedBuckets({ limit, leases, rates, members, onNeed: key => tokens.need(key) })
   const tokens = tokensFor(buckets)
-  return { take: (key, now) => buckets.take(key, now), asked: key => tokens.asked(key), left: () => undefined, tokens }
+  return {
+    take: (key, now) => buckets.take(key, now),
+    asked: key => tokens.asked(key),
+    left: () => undefined,
+    tokens,
+    use(changed) {
+      buckets.limit = changed
+    },
+  }
 }
 
 /** Buckets of tokens that all gateways share. */
@@ -74,14 +101,13 @@ export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: G
 }
 
 /** The rate of callers of the management API. It uses the tables of agents with separate keys. */
-export function createManagementPace(limit: RateLimit, parts: RateParts): LeasedRate {
-  const { take, asked, left, tokens } = createPace(limit, parts)
+function createManagementPace(limit: RateLimit, parts: RateParts): LeasedRate {
+  const { take, asked, ...pace } = createPace(limit, parts)
   const keyOf = (callerId: string) => `management ${callerId}`
   return {
     take: (callerId, now) => take(keyOf(callerId), now),
     asked: callerId => asked(keyOf(callerId)),
-    left,
-    tokens,
+    ...pace,
   }
 }
 

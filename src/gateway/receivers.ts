@@ -1,18 +1,21 @@
+import { isDeepStrictEqual } from 'node:util'
+import { literalAddress } from '../base/address.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import { mailReceiver } from '../hitl/mail.ts'
 import type { Post } from '../hitl/messages/message.ts'
 import { createNotifier, type Notifier, type NotifierOptions } from '../hitl/notify.ts'
-import { type Receiver, webhookReceiver } from '../hitl/receiver.ts'
+import { type Receiver, subscriptionsOf, webhookReceiver } from '../hitl/receiver.ts'
 import { inTime } from '../runtime/clock.ts'
 import { webhookDeliveries } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { OwnRequests } from '../upstream/own-requests.ts'
+import { createEgress } from '../upstream/egress.ts'
+import { destinationOf } from '../upstream/own-requests.ts'
 import { type Base, consoleUrlOf } from './base.ts'
 import type { Telemetry } from './telemetry.ts'
-import type { Upstreams } from './upstreams.ts'
+import { egressOf, type Upstreams } from './upstreams.ts'
 
-export interface ReceiverParts extends Pick<Base, 'config' | 'clock' | 'store' | 'member' | 'report'> {
+export interface ReceiverParts extends Pick<Base, 'config' | 'onSettings' | 'clock' | 'store' | 'member' | 'report'> {
   readonly upstreams: Pick<Upstreams, 'ownRequests' | 'ca'>
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: NotifierOptions['events']
@@ -31,17 +34,35 @@ const nothing = () => {}
 
 /** @throws StartupError when the destination of one is refused */
 export function openReceivers(parts: ReceiverParts): Receivers {
-  const { clock, store, member, events, describe, ownerOf, report } = parts
-  const notifier = createNotifier({
-    ...{ receivers: openAll(parts), store, events, clock, describe, ownerOf, report },
-    find: id => store.hitl.brief(id, clock.now()),
-    owner: member.id,
-  })
+  const { clock, store, member, events, describe, ownerOf, report, config } = parts
+  const open = (): Notifier =>
+    createNotifier({
+      ...{ receivers: openAll(parts), store, events, clock, describe, ownerOf, report },
+      find: id => store.hitl.brief(id, clock.now()),
+      owner: member.id,
+    })
   // Messages that an earlier run or another gateway left are sent at once.
-  notifier.sweep().catch(error => report('messages that wait could not be read', error))
+  const begin = () => notifier.sweep().catch(error => report('messages that wait could not be read', error))
+  let notifier = open()
+  let begun = begin()
+  parts.onSettings(next => {
+    checkHooks(next)
+    if (isDeepStrictEqual(receiverSettings(config), receiverSettings(next))) return () => {}
+    return () => {
+      store.subscribe(subscriptionsOf(config.HumanInTheLoop)).catch(error => report('webhooks were not changed', error))
+      // The one before gives its leases back first. What comes meanwhile waits in the store.
+      begun = begun
+        .then(() => notifier.close())
+        .then(() => {
+          notifier = open()
+          return begin()
+        })
+    }
+  })
   return {
     sweep: () => notifier.sweep(),
     async finish() {
+      await inTime(begun, lastEventsMs, nothing)
       await inTime(notifier.idle(), lastEventsMs, nothing)
       await inTime(notifier.close(), closeMs, nothing)
     },
@@ -49,9 +70,11 @@ export function openReceivers(parts: ReceiverParts): Receivers {
 }
 
 function openAll({ upstreams, telemetry, ...parts }: ReceiverParts): readonly Receiver[] {
-  checkHooks(parts.config.HumanInTheLoop.Webhooks, upstreams.ownRequests)
+  checkHooks(parts.config)
   return receiversOf({ ...parts, upstreams, post: countedPost(upstreams.ownRequests.post, telemetry.metrics) })
 }
+
+const receiverSettings = ({ HumanInTheLoop: { Webhooks, Email } }: Config) => ({ Webhooks, Email: { ...Email } })
 
 interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams'> {
   readonly post: Post
@@ -85,9 +108,15 @@ function countedPost(post: Post, metrics: Metrics): Post {
  *
  * @throws StartupError with a line for each webhook whose destination is refused
  */
-export function checkHooks(hooks: Config['HumanInTheLoop']['Webhooks'], { check }: Pick<OwnRequests, 'check'>): void {
-  const problems = hooks.flatMap(({ Url }, index) =>
-    Url !== undefined && check(Url) !== undefined
+export function checkHooks(config: Config): void {
+  const egress = createEgress(egressOf(config))
+  const isRefused = (url: string): boolean => {
+    const { origin } = destinationOf(new URL(url))
+    const address = literalAddress(origin.host)
+    return (egress.checkHost(origin) ?? (address && egress.checkAddresses(origin, [address]))) !== undefined
+  }
+  const problems = config.HumanInTheLoop.Webhooks.flatMap(({ Url }, index) =>
+    Url !== undefined && isRefused(Url)
       ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]
       : [],
   )

@@ -16,7 +16,7 @@ import type { DescriptionProblem, RequestDescription } from '../policy/request/d
 import type { AgentRecord } from '../storage/store.ts'
 import type { Base } from './base.ts'
 
-export interface RulesParts extends Pick<Base, 'config' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
+export interface RulesParts extends Pick<Base, 'config' | 'onSettings' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
   readonly registry: Registry
   /** Called with the policies in force after each change. The change is answered when this resolves. */
   readonly onPolicies?: (list: readonly PolicyEntry[]) => Promise<void>
@@ -38,14 +38,13 @@ export interface Rules {
 export async function openRules(parts: RulesParts): Promise<Rules> {
   const { config, log, registry } = parts
   const directory = resolve(parts.baseDirectory, config.Policy.Directory)
-  const settings = decisionSettings(config)
   const selfTest = createSelfTest(directory)
   const policies = await openPolicies({
     store: parts.store,
     clock: parts.clock,
     language: languageOf(config),
     directory,
-    selfTest: entries => selfTest(soloRulebooks(entries, settings)),
+    selfTest: entries => selfTest(soloRulebooks(entries, decisionSettings(config))),
     inline: config.Policies,
     onChange: parts.onPolicies,
     usedBy: name => userOf(name, config, registry),
@@ -64,13 +63,12 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   }
   return {
     policies,
-    rulebookOf: createRulebooks(config, settings, policies.book),
-    explain: (policy, description, turns) =>
-      explainInTurns(
-        // The body was checked against openapi.json, which describes this very shape.
-        openExplanation(soloRulebook(policy, settings), description as RequestDescription, parts.clock.now()),
-        turns,
-      ),
+    rulebookOf: createRulebooks(config, policies.book, parts.onSettings),
+    explain(policy, description, turns) {
+      const rulebook = soloRulebook(policy, decisionSettings(config))
+      // The body was checked against openapi.json, which describes this very shape.
+      return explainInTurns(openExplanation(rulebook, description as RequestDescription, parts.clock.now()), turns)
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { longestHeldBody, maxHeldBytes } from '../config/check.ts'
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import type { PassedEndpoint } from '../http/listeners.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
@@ -10,13 +11,12 @@ import { amountShape, createSharedAmount, type SharedAmount } from '../limits/sh
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { spendShape } from '../limits/spend-slots.ts'
-import { paceOf, rateShape } from '../limits/token-bucket.ts'
+import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log/log.ts'
 import { createMetricsMemory } from '../telemetry/metrics.ts'
 import { passedToAgents } from './entrypoints.ts'
 import {
-  createManagementPace,
-  createPace,
+  createPaces,
   createTokens,
   type LeasedRate,
   type RateParts,
@@ -131,6 +131,7 @@ export interface LimitsParts {
   readonly log: Pick<Log, 'warn' | 'info'>
   readonly tokensFor: RateParts['tokensFor']
   readonly spendFor: SpendFor
+  readonly onSettings: LiveSettings['onChange']
 }
 
 /** Failures within this time open a circuit, milliseconds. */
@@ -138,11 +139,10 @@ const failuresWindowMs = 60_000
 
 export function openSharedLimits(
   config: Config,
-  { memory, thread, log, tokensFor, spendFor }: LimitsParts,
+  { memory, thread, log, tokensFor, spendFor, onSettings }: LimitsParts,
 ): SharedLimits {
   const { System } = config
-  const { RateLimit, ManagementRateLimit, CircuitBreaker } = System
-  const { Failures, OpenSeconds } = CircuitBreaker
+  const { Failures, OpenSeconds } = System.CircuitBreaker
   const rates = new SharedTable(memory.rates, rateShape, thread)
   const circuits = new SharedTable(memory.circuits, breakerShape(Failures), thread)
   const { MaxConnections, MaxConnectionsPerAddress, Threads } = System.Server
@@ -162,8 +162,7 @@ export function openSharedLimits(
   if (spend !== undefined) tables.push(spend.table)
   const rateParts = { rates, leases, gateways: memory.gateways, tokensFor }
   return {
-    agentRate: createPace(paceOf(RateLimit), rateParts),
-    managementRate: createManagementPace(paceOf(ManagementRateLimit), rateParts),
+    ...createPaces(System, rateParts, onSettings),
     spend,
     breaker: createBreaker(
       { failures: Failures, windowMs: failuresWindowMs, openMs: OpenSeconds * 1_000 },
@@ -193,13 +192,13 @@ export function openSharedLimits(
   }
 }
 
-export type MainLimitsParts = TokenBucketParts & SpendLeaseParts & Pick<LimitsParts, 'log' | 'memory'>
+export type MainLimitsParts = TokenBucketParts & SpendLeaseParts & Pick<LimitsParts, 'log' | 'memory' | 'onSettings'>
 
 /** The limits as the main thread uses them, which leases for all threads. */
 export function openMainLimits(parts: MainLimitsParts, closers: (() => unknown)[]): SharedLimits {
-  const { config, memory, log } = parts
+  const { config, memory, log, onSettings } = parts
   const leases = { tokensFor: createTokens(parts, memory), spendFor: createSpendLeases(parts) }
-  const limits = openSharedLimits(config, { memory, thread: 0, log, ...leases })
+  const limits = openSharedLimits(config, { memory, thread: 0, log, onSettings, ...leases })
   closers.push(() => limits.spend?.leases.finish())
   for (const { tokens } of [limits.agentRate, limits.managementRate]) closers.push(() => tokens?.close())
   return limits

@@ -19,7 +19,8 @@ import { createFleet, type Fleet, nameOf } from './fleet.ts'
 import { describeKeys } from './keys.ts'
 import type { SharedRates } from './rates.ts'
 
-export interface StorageParts extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
+export interface StorageParts
+  extends Pick<Base, 'config' | 'onSettings' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'report'> {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   /** Lets another thread watch this one. */
   readonly watch?: ThreadWatch | undefined
@@ -58,7 +59,8 @@ export function openStorage(parts: StorageParts): Promise<Storage> {
   return usesPostgres(parts.config) ? openDatabase(parts) : openFile(parts)
 }
 
-async function openFile({ config, dataDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
+async function openFile(parts: StorageParts): Promise<Storage> {
+  const { config, dataDirectory, clock, log, report, watch } = parts
   const store = await openSqliteStore({
     ...{ directory: dataDirectory, clock, subscriptions: subscriptionsOf(config.HumanInTheLoop) },
     timeoutSeconds: config.Storage.Sqlite.TimeoutSeconds,
@@ -69,14 +71,15 @@ async function openFile({ config, dataDirectory, clock, log, report, watch }: St
   })
   // No other gateway runs on it.
   if (config.Budgets.length > 0) await store.spend.forfeit('all')
-  const fleet = createFleet({ config, clock, log }, undefined)
+  const fleet = createFleet(parts, undefined)
   const alone = { fence: undefined, board: undefined, fleet, rates: undefined }
   return { store, member: memberOf(config), ...alone, untilOpen: async () => {} }
 }
 
 const memberOf = (config: Config): Base['member'] => ({ id: randomUUID(), name: nameOf(config) })
 
-async function openDatabase({ config, baseDirectory, clock, log, report, watch }: StorageParts): Promise<Storage> {
+async function openDatabase(parts: StorageParts): Promise<Storage> {
+  const { config, baseDirectory, clock, log, report, watch } = parts
   // With SQLite this thread needs neither of them, nor the packages that they load.
   const { openPostgresStore } = await import('../storage/postgres/open.ts')
   const { lostHistory } = await import('../storage/postgres/loss.ts')
@@ -102,7 +105,7 @@ async function openDatabase({ config, baseDirectory, clock, log, report, watch }
   return {
     rates: { lease: call => store.lease(call), gateways: () => store.fleet().peers.length },
     ...{ store, member, fence: store.fence, board: store.board },
-    fleet: createFleet({ config, clock, log }, store),
+    fleet: createFleet(parts, store),
     untilOpen: () => inTime(store.untilOpen(), openMs, late),
   }
 }

@@ -1,5 +1,6 @@
 /** A thread beside the main one: it accepts connections and serves proxied requests. The main thread does the rest. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { type Commit, createLiveSettings, type LiveSettings } from '../config/live.ts'
 import { Fence } from '../fleet/fence.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
@@ -7,7 +8,7 @@ import type { TokenLeases } from '../limits/lease.ts'
 import { describeError, type Log, type LogLevel } from '../log/log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Parts, Reviews } from '../pipeline/parts.ts'
-import { decisionSettings, languageOf } from '../policies/language.ts'
+import { languageOf } from '../policies/language.ts'
 import { createRulebooks } from '../policies/rulebooks.ts'
 import { clockIn, systemClock } from '../runtime/clock.ts'
 import { type Link, openLink } from '../runtime/link.ts'
@@ -57,6 +58,8 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
     setListeners: async ports => (await served).upstreams.egress.setListeners(ports),
     setPeers: async urls => (await served).upstreams.egress.setPeers(urls),
     reload: async () => (await served).reload(),
+    prepareSettings: async config => (await served).prepareSettings(config),
+    useSettings: async config => (await served).useSettings(config),
     drain: async limitMs => (await served).drain(limitMs),
   },
   { errorOf },
@@ -65,13 +68,15 @@ const served = serve()
 
 /** State of this thread, and its link to the first thread. */
 async function learn() {
-  const { config, baseDirectory, dataDirectory, env } = data
+  const { baseDirectory, dataDirectory, env } = data
+  const settings = createLiveSettings(data.config)
+  const { config, onChange: onSettings } = settings
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
   const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
   const counters = createCounters(data.memory, data.thread)
   const { metrics } = counters
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics })
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, onSettings })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
     notes => main.notify('trust', [notes]),
@@ -95,7 +100,9 @@ async function learn() {
   const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })
   const leafs = await openLeafs({ authority, clock, ticketKeys: Buffer.from(data.ticketKeys) })
   return {
+    settings,
     config,
+    onSettings,
     baseDirectory,
     clock,
     log,
@@ -116,7 +123,7 @@ async function learn() {
 
 async function serve() {
   const known = await learn()
-  const { config, log, counters, upstreams, agents, policies, recent, trust, keyUses } = known
+  const { config, settings, onSettings, log, counters, upstreams, agents, policies, recent, trust, keyUses } = known
   const report = (what: string, error: unknown) => log.error({ error }, what)
   const tokens: TokenLeases = {
     need: agentId => main.notify('needTokens', [agentId]),
@@ -130,7 +137,7 @@ async function serve() {
     finish: async () => {},
     sweep: async () => {},
   }
-  const limits = openSharedLimits(config, { ...data, log, tokensFor: () => tokens, spendFor: () => spend })
+  const limits = openSharedLimits(config, { ...data, log, onSettings, tokensFor: () => tokens, spendFor: () => spend })
   const storeFence = openStoreFence(data)
   const dataPlane = createDataPlane({
     ...{ ...known, limits, report },
@@ -138,7 +145,7 @@ async function serve() {
     fencedAs: fencedAs(data.fence, storeFence),
     fenceWatch: storeFence && new FenceWatch(storeFence),
     verifyToken: known.verify,
-    rulebookOf: createRulebooks(config, decisionSettings(config), policies),
+    rulebookOf: createRulebooks(config, policies, onSettings),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const listening = createListening({
@@ -150,6 +157,7 @@ async function serve() {
   setInterval(() => sweep(dataPlane, counters), sweepMs)
   return {
     ...{ upstreams, agents, policies, listening },
+    ...settingsCalls(settings),
     useEpoch: known.useEpoch,
     forgetGrant: dataPlane.forgetGrant,
     async reload() {
@@ -157,7 +165,6 @@ async function serve() {
       const [certificateRead, authorityRead = true] = await Promise.all([
         listening.reload(),
         known.authority?.reload(),
-        upstreams.credentials?.reload(),
         upstreams.prices?.reload(),
       ])
       return certificateRead && authorityRead
@@ -186,6 +193,20 @@ function sendShapes({ recorder }: Pick<DataPlane, 'recorder'>): void {
 async function sendLastShapes({ recorder }: Pick<DataPlane, 'recorder'>): Promise<void> {
   await recorder?.read()
   sendShapes({ recorder })
+}
+
+function settingsCalls(settings: LiveSettings): Pick<ThreadCalls, 'prepareSettings' | 'useSettings'> {
+  let prepared: Commit | undefined
+  return {
+    async prepareSettings(next) {
+      prepared = await settings.prepare(next)
+    },
+    async useSettings(next) {
+      const commit = prepared ?? (await settings.prepare(next))
+      prepared = undefined
+      commit()
+    },
+  }
 }
 
 const openStoreFence = ({ storeFence }: ThreadData): Fence | undefined =>

@@ -5,6 +5,7 @@ import { asError } from '../base/as-error.ts'
 import { parseHostPatterns } from '../base/host.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { type Credentials, openCredentials } from '../credentials/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -12,7 +13,7 @@ import { connectTime } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { Connections } from '../upstream/connections.ts'
 import { createTcpDial, type Dial } from '../upstream/dial.ts'
-import { createEgress, type Egress } from '../upstream/egress.ts'
+import { createEgress, type Egress, type EgressSettings } from '../upstream/egress.ts'
 import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
 import { createResolver, type Lookup } from '../upstream/resolve.ts'
 import { createRoute, type UpstreamRoute } from '../upstream/route.ts'
@@ -29,8 +30,8 @@ export interface Upstreams {
   readonly ca: string | undefined
   /** For tunnels that are not opened. */
   readonly dialTcp: Dial
-  /** Keys of upstreams that agents need not hold; undefined when none is configured. */
-  readonly credentials: Credentials | undefined
+  /** Keys of upstreams that agents need not hold, as they are now; undefined when none is configured. */
+  readonly credentials: () => Credentials | undefined
   /** Undefined when calls of models are not metered. */
   readonly prices: Prices | undefined
   /** Webhooks and the documents of the identity provider. */
@@ -42,6 +43,8 @@ export interface UpstreamDeps {
   readonly lookup: Lookup
   readonly env: Environment
   readonly metrics?: Metrics | undefined
+  /** Absent when the settings never change. */
+  readonly onSettings?: LiveSettings['onChange']
 }
 
 /** Look-ups of names under way at once, in all threads together. */
@@ -50,9 +53,18 @@ const lookupsAtOnce = 256
 /** @throws StartupError when a file or variable that the configuration names cannot be read */
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
-  const credentials = await openCredentials(config.Upstreams, { env: deps.env, baseDirectory })
+  const sources = { env: deps.env, baseDirectory }
+  let credentials = await openCredentials(config.Upstreams, sources)
   const prices = await openPrices(config, baseDirectory)
-  const egress = createEgress({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
+  const egress = createEgress(egressOf(config))
+  deps.onSettings?.(async next => {
+    const read = await openCredentials(next.Upstreams, sources)
+    const useEgress = egress.prepare(egressOf(next))
+    return () => {
+      credentials = read
+      useEgress()
+    }
+  })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
@@ -81,8 +93,10 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     takePlace: () => connections.takePlace(),
   })
   const ownRequests = createOwnRequests({ route, connections, dialTcp, trusted })
-  return { egress, route, connections, dialTcp, ca, credentials, prices, ownRequests }
+  return { egress, route, connections, dialTcp, ca, credentials: () => credentials, prices, ownRequests }
 }
+
+export const egressOf = (config: Config): EgressSettings => ({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */
 export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config): number {

@@ -86,19 +86,23 @@ export interface LeasedBucketsOptions {
 
 /** All times are steady milliseconds. */
 export class LeasedBuckets {
-  readonly limit: RateLimit
+  limit: RateLimit
   readonly #options: LeasedBucketsOptions
   readonly #table: SharedTable
-  readonly #interval: number
-  /** Requests that pass without a token while the bucket is asked. */
-  readonly #maxDebt: number
 
   constructor(options: LeasedBucketsOptions) {
     this.limit = options.limit
     this.#options = options
     this.#table = options.leases
-    this.#interval = 60_000 / options.limit.requestsPerMinute
-    this.#maxDebt = Math.max(1, Math.floor(options.limit.burst / 100))
+  }
+
+  get #interval(): number {
+    return 60_000 / this.limit.requestsPerMinute
+  }
+
+  /** Requests that pass without a token while the bucket is asked. */
+  get #maxDebt(): number {
+    return Math.max(1, Math.floor(this.limit.burst / 100))
   }
 
   /** Takes one request. 0 when it may pass; milliseconds until it may; undefined when the bucket must be asked first. */
@@ -154,7 +158,7 @@ export class LeasedBuckets {
 
   /** Tokens that the requests of a key take in a moment; no gateway takes more than a share of all. */
   #supply(slot: number): number {
-    const max = Math.max(1, Math.floor(this.#options.limit.burst / (4 * this.#options.members())))
+    const max = Math.max(1, Math.floor(this.limit.burst / (4 * this.#options.members())))
     return Math.min(max, Math.max(1, Math.ceil(this.#table.get(slot, field.pace) * supplyMs)))
   }
 
@@ -165,7 +169,8 @@ export class LeasedBuckets {
   }
 
   #share(): RateLimiter {
-    const { limit, rates, members } = this.#options
+    const { limit } = this
+    const { rates, members } = this.#options
     const requestsPerMinute = limit.requestsPerMinute / members()
     return createRateLimiter({ requestsPerMinute, burst: Math.max(1, Math.floor(limit.burst / members())) }, rates)
   }

@@ -29,6 +29,8 @@ export interface RateLimiter {
   readonly left: number
   /** Requests that the bucket lacks until it is full. */
   owed(key: string, now: number): number
+  /** Keys keep the time at which their next request would have been due. */
+  use(limit: RateLimit): void
 }
 
 /** Its table: 2 MiB, of which the system provides only what is used. More active keys than that must wait. */
@@ -37,10 +39,14 @@ export const rateShape: TableShape = { slots: 131_072, fields: 1 }
 const arrivalField = 0
 
 export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLimiter {
-  const interval = 60_000 / limit.requestsPerMinute
-  const tolerance = interval * (limit.burst - 1)
+  let interval = 60_000 / limit.requestsPerMinute
+  let tolerance = interval * (limit.burst - 1)
   let early = 0
   return {
+    use({ requestsPerMinute, burst }) {
+      interval = 60_000 / requestsPerMinute
+      tolerance = interval * (burst - 1)
+    },
     get left() {
       return Math.max(0, Math.floor(1e-6 - early / interval))
     },

@@ -97,6 +97,8 @@ export interface Log extends Readonly<Record<LogLevel, WriteLine>> {
 /** A log and the way to get its last lines out before the process ends. */
 export interface ProcessLog extends Log {
   readonly flush: () => void
+  /** Changes the least severe level that is written. */
+  readonly setLevel: (level: LogLevel | 'silent') => void
   /** Whether lines are written. */
   readonly status: () => LogStatus
 }
@@ -125,8 +127,13 @@ export function createLog(
     onRecovered: count => log.warn({ count }, 'log lines were dropped: standard output could not be written'),
   })
   const stream = bufferLines(output)
-  const log = writers(level, stream, isJournal)
-  return { ...log, flush: stream.flush, status: () => output.status() }
+  const log: ProcessLog = {
+    ...writers(level, stream, isJournal),
+    flush: stream.flush,
+    setLevel: changed => void Object.assign(log, writers(changed, stream, isJournal)),
+    status: () => output.status(),
+  }
+  return log
 }
 
 let second = -1

@@ -83,7 +83,7 @@ async function inPace(
   if (wait === 0) return typeof taken === 'number' ? caller : authenticate(req, parts)
   parts.noteRateLimited(id, requestId)
   const seconds = Math.ceil(wait / 1_000)
-  const fields = rateFields(parts.callLimit, 0, seconds)
+  const fields = rateFields(parts.callLimit(), 0, seconds)
   return refuse('rate_limited', undefined, { headers: ['Retry-After', String(seconds), ...fields] })
 }
 

@@ -65,7 +65,7 @@ export interface ManagementParts {
   /** Takes one call of a caller: 0, or the milliseconds until it may call. A promise when the fleet must be asked. */
   readonly takeCall: (callerId: string) => number | Promise<number>
   /** The limit of these calls. */
-  readonly callLimit: RateLimit
+  readonly callLimit: () => RateLimit
   /** A call was refused by it. */
   readonly noteRateLimited: (callerId: string, requestId: string) => void
   readonly store: Pick<Store, 'audit' | 'identities' | 'ping'>

@@ -47,8 +47,6 @@ export interface Parts {
   /** The agent as it is now. */
   readonly agentOf: (id: string) => AgentRecord | undefined
   readonly agentRate: CallerRate
-  /** An answer names what the agent may still ask when fewer requests are left. */
-  readonly lowRate: number
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
   readonly heldBytes: Pick<Quota<'held_bytes' | 'agent_held_bytes'>, 'take' | 'give'>
@@ -61,8 +59,8 @@ export interface Parts {
   readonly dialTcp: Dial
   /** Whether WebSockets may be opened to this host. */
   readonly allowsUpgrade: (host: string) => boolean
-  /** Undefined when none is configured. */
-  readonly credentials: Credentials | undefined
+  /** As they are now; undefined when none is configured. */
+  readonly credentials: () => Credentials | undefined
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   /**

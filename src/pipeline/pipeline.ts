@@ -89,6 +89,8 @@ const maxRounds = 5
 /** Runs all steps, at first and again when the right to go on has changed while the request waited. */
 function start(exchange: Exchange, parts: Parts): void {
   exchange.rounds += 1
+  // The settings of Egress may have changed as well.
+  exchange.resolution = undefined
   releaseSpend(exchange, parts)
   if (exchange.rounds > maxRounds) {
     fail(exchange, new Error('cannot happen: the rights of a request changed too often'), parts)

@@ -14,7 +14,10 @@ import { readFixedPolicies } from './open.ts'
 export function languageOf({ Security, HumanInTheLoop }: Config): LanguageOptions {
   return {
     hiddenHeaders: [Security.AgentAuth.CustomHeaderName],
-    maxWaitSeconds: HumanInTheLoop.TimeoutSeconds,
+    // Read for each policy: the setting may change.
+    get maxWaitSeconds() {
+      return HumanInTheLoop.TimeoutSeconds
+    },
   }
 }
 

@@ -1,7 +1,9 @@
+import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { createRulebook, type DecisionSettings, type Rulebook } from '../policy/evaluation/rulebook.ts'
+import { createRulebook, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { decisionSettings } from './language.ts'
 
 /** The policies in force, as a decision needs them. `list` is another array after each change. */
 export interface CompiledBook {
@@ -18,14 +20,24 @@ function isSame(left: Rulebook, right: Rulebook): boolean {
 /** Which rules apply to an agent. */
 export function createRulebooks(
   config: Config,
-  settings: DecisionSettings,
   book: CompiledBook,
+  onSettings: LiveSettings['onChange'],
 ): (agent: AgentRecord) => Rulebook {
   const { UnassignedEffect: unassignedEffect, Global } = config.Policy
   // One a policy name, good as long as the policies in force are the same.
   const cache = new Map<string | null, Rulebook>()
   let older: ReadonlyMap<string | null, Rulebook> = cache
   let inForce = book.list()
+  let settings = decisionSettings(config)
+  onSettings(next => {
+    const made = decisionSettings(next)
+    return () => {
+      settings = made
+      // With any change of settings, requests that wait are decided again.
+      cache.clear()
+      older = cache
+    }
+  })
 
   const make = (assigned: string | null): Rulebook => {
     const global = Global === undefined ? undefined : book.get(Global)

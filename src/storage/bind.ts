@@ -10,7 +10,7 @@ export type TableCall = (table: TableName, method: string, args: readonly unknow
 /** How long a successful probe counts, milliseconds: frequent health checks must not cost disk writes. */
 const probeHolds = 1_000
 
-export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
+export interface StoreParts extends Pick<Store, 'feed' | 'subscribe' | 'close'> {
   readonly call: TableCall
   readonly clock: Clock
   /** Rejects when the disk is full, on an engine where the write of `probe` needs no space. */
@@ -18,14 +18,14 @@ export interface StoreParts extends Pick<Store, 'feed' | 'close'> {
 }
 
 /** A store whose methods are sent through `call`. */
-export function createStore({ call, feed, clock, close, assertSpace = async () => {} }: StoreParts): Store {
+export function createStore({ call, feed, clock, subscribe, close, assertSpace = async () => {} }: StoreParts): Store {
   const health = createHealth(clock)
   const { probe, ...tables } = bind((...what) => health.watch(call(...what)))
   const test = async () => {
     await probe.ping()
     await assertSpace()
   }
-  return { ...tables, feed, ping: () => health.check(test), close }
+  return { ...tables, feed, ping: () => health.check(test), subscribe, close }
 }
 
 /** The tables of the contract, each method sent through `call`. */

@@ -2,7 +2,7 @@ import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Looked, Page } from './audit.ts'
 import type { EndedCall, HitlCall } from './calls.ts'
 import type { CodeTable } from './codes.ts'
-import type { DeliveryTable } from './deliveries.ts'
+import type { DeliveryTable, WebhookSubscription } from './deliveries.ts'
 import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
@@ -293,5 +293,7 @@ export interface Store {
   ping(): Promise<void>
   /** Every change of agents, policies and of the tokens that are valid, and events. */
   readonly feed: Feeds
+  /** Hooks for which events are left in the store from now on, instead of those of the start. */
+  subscribe(hooks: readonly WebhookSubscription[]): Promise<void>
   close(): Promise<void>
 }

@@ -46,6 +46,7 @@ export function timedStore(store: Store, clock: Pick<Clock, 'steady'>, times: St
     ...all,
     ping: () => timed('probe', 'ping', () => store.ping()),
     feed: store.feed,
+    subscribe: hooks => store.subscribe(hooks),
     close: () => store.close(),
   }
 }

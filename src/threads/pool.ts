@@ -1,4 +1,6 @@
 import { Worker } from 'node:worker_threads'
+import { StartupError } from '../base/refusals.ts'
+import type { Config } from '../config/schema.ts'
 import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
@@ -49,8 +51,12 @@ export interface ThreadPool {
    * Starts the threads; resolves when all of them listen. Rejects when one cannot.
    */
   listen(ports: OpenPorts): Promise<void>
-  /** False when one of them could not reload its credentials. */
+  /** False when one of them could not reload its certificates. */
   reload(): Promise<boolean>
+  /** Rejects when one of them cannot use these settings. */
+  prepareSettings(config: Config): Promise<void>
+  /** Puts them in force. */
+  useSettings(config: Config): Promise<void>
   /** Requests that were cut off. */
   drain(limitMs: number): Promise<number>
   close(): Promise<void>
@@ -133,6 +139,17 @@ class RunningPool implements ThreadPool {
     const members = [...this.#members.values()]
     const done = await Promise.all(members.map(({ link }) => link.call('reload', []).catch(() => false)))
     return done.every(Boolean)
+  }
+
+  async prepareSettings(config: Config): Promise<void> {
+    // The others get them in `useSettings`, once they have started.
+    const members = [...this.#members.values()].filter(({ listens }) => listens)
+    const late = () => Promise.reject(new StartupError('A thread did not answer in time.'))
+    await Promise.all(members.map(({ link }) => inTime(link.call('prepareSettings', [config]), deafMs, late)))
+  }
+
+  async useSettings(config: Config): Promise<void> {
+    await this.#callAll(({ link }) => link.call('useSettings', [config]))
   }
 
   async drain(limitMs: number): Promise<number> {

@@ -60,8 +60,12 @@ export interface ThreadCalls {
   setListeners(ports: readonly number[]): Promise<void>
   /** Addresses of the other gateways of the fleet: requests must not be forwarded there either. */
   setPeers(urls: readonly string[]): Promise<void>
-  /** Reads credentials of upstreams again; false when that failed and the old ones stay. */
+  /** Reads certificates and prices again; false when that failed and the old ones stay. */
   reload(): Promise<boolean>
+  /** Makes what other settings need, credentials of upstreams among them, and keeps it for `useSettings`. */
+  prepareSettings(config: Config): Promise<void>
+  /** Puts the settings in force. A thread that has just started prepares them first. */
+  useSettings(config: Config): Promise<void>
   /** Stops accepting; resolves with the number of requests that were cut off after the limit. */
   drain(limitMs: number): Promise<number>
 }

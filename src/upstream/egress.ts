@@ -23,6 +23,8 @@ export interface Egress {
   setListeners(ports: readonly number[]): void
   /** URLs at which other gateways of the fleet listen, each with an IP address. */
   setPeers(urls: readonly string[]): void
+  /** Makes rules of other settings; the result puts them in force. */
+  prepare(settings: EgressSettings): () => void
 }
 
 const metadataHosts = ['metadata.google.internal', 'metadata.goog', 'instance-data']
@@ -37,12 +39,29 @@ const alwaysRefused: ReadonlySet<AddressClass> = new Set([
   'embedded',
 ])
 
+const rulesOf = (settings: EgressSettings) => ({
+  denyInside: settings.DenyPrivateNetworks,
+  allowed: AddressRanges.of(settings.AllowCidrs),
+  denied: AddressRanges.of(settings.DenyCidrs),
+  allowedHosts: parseHostPatterns(settings.AllowHosts),
+  deniedHosts: parseHostPatterns(settings.DenyHosts),
+  selfOrigins: new Set(settings.SelfUrls.map(url => new URL(url).origin)),
+})
+
+function hostProblem(
+  { key, host }: Origin,
+  { selfOrigins, deniedHosts, allowedHosts }: ReturnType<typeof rulesOf>,
+): Refusal | undefined {
+  if (selfOrigins.has(key)) return denial('the origin is in Egress:SelfUrls')
+  if (matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
+  if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) {
+    return denial('the host is not in Egress:AllowHosts')
+  }
+  return metadataHosts.includes(host) ? denial('the host is a metadata service') : undefined
+}
+
 export function createEgress(settings: EgressSettings): Egress {
-  const allowed = AddressRanges.of(settings.AllowCidrs)
-  const denied = AddressRanges.of(settings.DenyCidrs)
-  const allowedHosts = parseHostPatterns(settings.AllowHosts)
-  const deniedHosts = parseHostPatterns(settings.DenyHosts)
-  const selfOrigins = new Set(settings.SelfUrls.map(url => new URL(url).origin))
+  let rules = rulesOf(settings)
   const gateways = new Gateways()
   // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
   let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
@@ -51,12 +70,13 @@ export function createEgress(settings: EgressSettings): Egress {
   const problemOf = (ip: string, port: number): string | undefined => {
     const gateway = gateways.at(ip, port)
     if (gateway !== undefined) return `${ip} is ${gateway}`
+    const { denied, allowed, denyInside } = rules
     if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
     if (allowed.hasCanonical(ip)) return undefined
     const kind = classifyAddress(ip)
     if (alwaysRefused.has(kind)) return `${ip} is ${kind}`
     const isInside = kind === 'private' || kind === 'loopback'
-    return settings.DenyPrivateNetworks && isInside ? `${ip} is ${kind} (Egress:DenyPrivateNetworks)` : undefined
+    return denyInside && isInside ? `${ip} is ${kind} (Egress:DenyPrivateNetworks)` : undefined
   }
 
   const refuseAny = (addresses: readonly string[], port: number): Refusal | undefined => {
@@ -68,15 +88,7 @@ export function createEgress(settings: EgressSettings): Egress {
   }
 
   return {
-    checkHost(origin) {
-      const { host } = origin
-      if (selfOrigins.has(origin.key)) return denial('the origin is in Egress:SelfUrls')
-      if (matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
-      if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) {
-        return denial('the host is not in Egress:AllowHosts')
-      }
-      return metadataHosts.includes(host) ? denial('the host is a metadata service') : undefined
-    },
+    checkHost: origin => hostProblem(origin, rules),
     checkAddresses({ port }, addresses) {
       let byPort = verdicts.get(addresses)
       if (byPort === undefined) {
@@ -93,6 +105,13 @@ export function createEgress(settings: EgressSettings): Egress {
     setPeers(urls) {
       gateways.setPeers(urls)
       verdicts = new WeakMap()
+    },
+    prepare(next) {
+      const made = rulesOf(next)
+      return () => {
+        rules = made
+        verdicts = new WeakMap()
+      }
     },
   }
 }

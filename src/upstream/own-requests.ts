@@ -1,10 +1,9 @@
 /** Requests of the gateway itself: webhooks, e-mail, and the documents of the identity provider. */
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { literalAddress } from '../base/address.ts'
 import { normaliseHost } from '../base/host.ts'
 import { createOrigin, type Origin } from '../base/origin.ts'
-import { isRefusal, type Refusal } from '../base/refusals.ts'
+import { isRefusal } from '../base/refusals.ts'
 import { hasContentCoding } from '../http/headers.ts'
 import type { Connections } from './connections.ts'
 import type { Dial } from './dial.ts'
@@ -27,8 +26,6 @@ class OwnRequestError extends Error {
 
 /** Each request has a connection of its own; no redirect is followed. They reject with OwnRequestError. */
 export interface OwnRequests {
-  /** Why nothing may be sent to this URL, as far as that shows without a look-up. */
-  check(url: string): Refusal | undefined
   /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
   post(message: PostMessage, signal: AbortSignal): Promise<number>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
@@ -68,12 +65,6 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
   }
 
   return {
-    check(url) {
-      const { origin } = destinationOf(new URL(url))
-      // An address needs no look-up.
-      const found = literalAddress(origin.host) === undefined ? route.refuseName(origin) : route.find(origin)
-      return isRefusal(found) ? found : undefined
-    },
     async post({ url, headers, body }, signal) {
       const { origin, path } = destinationOf(new URL(url))
       const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
@@ -102,7 +93,8 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
   }
 }
 
-function destinationOf(url: URL): { readonly origin: Origin; readonly path: string } {
+/** Where a URL of the configuration leads. */
+export function destinationOf(url: URL): { readonly origin: Origin; readonly path: string } {
   const scheme = url.protocol === 'http:' ? 'http' : 'https'
   const port = Number(url.port) || (scheme === 'http' ? 80 : 443)
   // Rules know a name without the dot that may end it.

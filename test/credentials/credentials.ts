@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
@@ -126,27 +126,4 @@ t.test('a value that is missing or cannot be sent stops the start, and the messa
   await rejected(t, { ValueFromFile: 'none' }, /does not exist/, directory)
   chmodSync(join(directory, 'open'), 0o644)
   await rejected(t, { ValueFromFile: 'open' }, /chmod 600/, directory)
-})
-
-t.test('a file is read at the start and at a reload; when that fails the old value stays', async t => {
-  const directory = testdir(t)
-  const path = join(directory, 'key')
-  const write = (text: string) => writeFileSync(path, text, { mode: 0o600 })
-  write('one\n')
-  const credentials = (await openCredentials(settingsOf([{ Host: 'a.example', ValueFromFile: 'key' }]), {
-    env,
-    baseDirectory: directory,
-  }))!
-  const value = () => {
-    const origin = createOrigin('https', 'a.example', 443)
-    return (credentials.fieldsFor({ origin, agent, rawHeaders: [], tokenNames: [] }) as readonly string[])[1]
-  }
-  t.equal(value(), 'one')
-  write('two\r\n')
-  t.equal(value(), 'one')
-  await credentials.reload()
-  t.equal(value(), 'two')
-  write('')
-  await t.rejects(credentials.reload(), StartupError)
-  t.equal(value(), 'two')
 })

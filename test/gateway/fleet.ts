@@ -14,7 +14,10 @@ function open(settings = {}) {
     publish: what => told.push(what),
   }
   const log = { warn: () => {} }
-  return { told, fleet: createFleet({ config: testConfig(settings), clock: createClock(), log }, shared) }
+  return {
+    told,
+    fleet: createFleet({ config: testConfig(settings), onSettings() {}, clock: createClock(), log }, shared),
+  }
 }
 
 t.test('the others get a digest of the certificate authority, and a new one when it changes', async t => {

@@ -35,14 +35,16 @@ function limit(exchange: Authenticated, parts: Parts): StepResult {
   const slot = addressing.road === 'tunnel' ? undefined : takeSlot
   if (wait === undefined) return slot?.(exchange, parts) ?? untilAsked(exchange, parts)
   if (wait > 0) return refuseRate(exchange, wait, parts)
-  if (parts.lowRate > 0) noteLow(exchange, parts)
+  if (parts.config.System.RateLimit.Fields !== 'Refused') noteLow(exchange, parts)
   return slot?.(exchange, parts)
 }
 
-function noteLow(exchange: Exchange, { agentRate, lowRate, config }: Parts): void {
+/** An answer names what the agent may still ask when little is left. */
+function noteLow(exchange: Exchange, { agentRate, config }: Parts): void {
+  const { RateLimit } = config.System
   const left = agentRate.left()
-  if (left === undefined || left >= lowRate) return
-  const limit = paceOf(config.System.RateLimit)
+  if (left === undefined || (RateLimit.Fields === 'Low' && left >= RateLimit.Burst / 10)) return
+  const limit = paceOf(RateLimit)
   exchange.rateFields = rateFields(limit, left, secondsUntilFull(limit, left))
 }
 

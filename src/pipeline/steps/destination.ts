@@ -38,7 +38,8 @@ export function firstOnly(resolution: Resolution): Resolution {
 }
 
 /** Gets the fields that the gateway adds for this agent and upstream. The decision does not read them. */
-export function attachCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
+export function attachCredentials(call: Call, parts: OutboundParts): Refusal | undefined {
+  const credentials = parts.credentials()
   if (credentials === undefined) return undefined
   const { agent, target, rawHeaders, tokenNames } = call
   const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames })

@@ -130,6 +130,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
     feed: deadline.with(feeds.channels),
     clock,
     close,
+    async subscribe(hooks) {
+      parts.subscriptions = hooks
+    },
     assertSpace: () => assertSpace(connections, callMs),
   })
   function publish(what: Partial<GatewayReport>): void {

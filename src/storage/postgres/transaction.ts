@@ -44,7 +44,7 @@ export interface CommitParts {
   readonly clock: Clock
   readonly history: StoreHistory
   /** Hooks for which events are left in the store. */
-  readonly subscriptions: readonly WebhookSubscription[]
+  subscriptions: readonly WebhookSubscription[]
   /** Id of this gateway. */
   readonly gateway: string
 }

@@ -20,7 +20,7 @@ const lostWrite = 'a write did not reach the disk; restart the gateway'
 export interface CommitOptions {
   readonly claims: CallClaims
   readonly files: Pick<DatabaseFiles, 'problem' | 'committed'>
-  readonly subscriptions?: readonly WebhookSubscription[]
+  readonly subscriptions?: () => readonly WebhookSubscription[]
   /** Called once, with the reason why nothing more is written. */
   readonly onFault: (why: string) => void
 }
@@ -105,7 +105,7 @@ export class Committer {
 
   async #run(call: StorageCall): Promise<StorageReply> {
     if (!this.#options.claims.begin(call.id)) return failed(call, givenUp)
-    const notes = new WriteNotes(this.#db, this.#options.subscriptions)
+    const notes = new WriteNotes(this.#db, this.#options.subscriptions?.())
     const value = await run(notes, call)
     await flush(notes)
     return { value, changes: notes.changes }

@@ -58,7 +58,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     feeds.close()
     await thread.close()
   }
-  return createStore({ call: feeds.call, feed: feeds, clock, close })
+  return createStore({ call: feeds.call, feed: feeds, clock, subscribe: hooks => thread.subscribe(hooks), close })
 }
 
 /** The feeds of the one gateway on a file: changes come with the replies of the storage thread. */

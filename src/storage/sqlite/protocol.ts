@@ -39,6 +39,8 @@ export interface StorageCalls {
    */
   open(): Promise<string | undefined>
   run(call: StorageCall): Promise<Done>
+  /** Replaces the hooks for which events are left in the store. */
+  subscribe(hooks: readonly WebhookSubscription[]): Promise<void>
   /** Closes the database once all calls before are answered. */
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@ import { startThread, type Thread, type ThreadOptions } from './thread.ts'
 
 /** Keeps a storage thread running: one that dies is started again by the next call. */
 export class Supervisor {
-  readonly #options: ThreadOptions
+  #options: ThreadOptions
   #thread: Thread | undefined
   #starting: Promise<Thread> | undefined
   #closed = false
@@ -32,6 +32,13 @@ export class Supervisor {
     if (this.#closed) return Promise.reject(new StoreError('The store is closed'))
     // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
     return this.#thread?.call(asked, onReply) ?? this.#restart().then(running => running.call(asked, onReply))
+  }
+
+  /** Also of a thread that is started later. */
+  async subscribe(subscriptions: ThreadOptions['subscriptions']): Promise<void> {
+    this.#options = { ...this.#options, subscriptions }
+    const running = this.#thread ?? (await this.#starting)
+    await running?.subscribe(subscriptions)
   }
 
   async close(): Promise<void> {

@@ -17,6 +17,7 @@ export interface Thread {
    * @throws StoreError when the call failed, took too long, or the thread ended before it was answered
    */
   call(asked: StoreOperation, onReply: (done: Done) => void): Promise<unknown>
+  subscribe: StorageCalls['subscribe']
   /** Resolves once all calls before are answered and the file is closed, or when that takes too long. */
   close(): Promise<void>
   /** Resolves when the thread has ended, whatever the cause. */
@@ -66,6 +67,7 @@ export async function startThread({ callMs, onLost, onFault, onRestored, ...opti
   }
   return {
     call: createCalls({ link, claims: new CallClaims(memory), callMs, onLost }),
+    subscribe: hooks => link.call('subscribe', [hooks]),
     async close() {
       const closed = link.call('close', []).then(() => worker.terminate())
       await inTime(closed, closeMs, () => 0).catch(() => {})

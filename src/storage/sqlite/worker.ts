@@ -22,6 +22,7 @@ const readsTogether = 16
 const lookMs = 1_000
 
 const options: WorkerOptions = workerData
+let { subscriptions } = options
 let served: ReturnType<typeof serve> | undefined
 giveWay()
 if (options.watch !== undefined) watchFirstThread(options.watch)
@@ -34,6 +35,9 @@ const main = openLink<StorageCalls, StorageNews>(port, {
   async run(call) {
     if (served === undefined) throw new Error('cannot happen: the database is not open')
     return served.run(call)
+  },
+  async subscribe(hooks) {
+    subscriptions = hooks
   },
   close: async () => served?.close(),
 })
@@ -49,7 +53,7 @@ function serve(database: Database) {
   const committer = new Committer(database, {
     claims,
     files: database.files,
-    subscriptions: options.subscriptions,
+    subscriptions: () => subscriptions,
     onFault: why => main.notify('fault', [why]),
   })
   const looking = setInterval(() => {
