@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { text } from 'node:stream/consumers'
-import { isRefusal } from '../src/base/refusals.ts'
+import { isRefusal, refuse } from '../src/base/refusals.ts'
 import { createEventLog } from '../src/hitl/events.ts'
 import type { Person, Suspension } from '../src/hitl/model.ts'
 import { createQueue } from '../src/hitl/queue.ts'
@@ -101,6 +101,7 @@ const queue = createQueue({
   tokenHeader: 'Gateway-Authorization',
   events: createEventLog({ capacity: 1_000, describe: ({ data }) => data, report }),
   noteVerdict: () => {},
+  raiseOf: () => refuse('not_found'),
   noteRefusal: entry => store.audit.append(entry),
   onDecided: () => {},
   send: async (_, { hitlId }) => {

@@ -30,6 +30,7 @@ export const refusalKinds = {
   },
   invalid_parameter: { status: 400, title: 'Invalid parameter', detail: 'A path or query parameter is not valid.' },
   usage_not_asked: { status: 400, title: 'Usage not asked', detail: 'Send stream_options.include_usage: true.' },
+  invalid_budget: { status: 400, title: 'Invalid raise', detail: 'The budget cannot be raised so.' },
   invalid_policy: { status: 400, title: 'Invalid policy', detail: 'The policy has errors; nothing was changed.' },
   browser_refused: {
     status: 403,

@@ -1,19 +1,22 @@
 /** Budgets for people: what was spent of them in the windows that are open now. */
+import { isRefusal, type Refusal } from '../base/refusals.ts'
 import type { BudgetSettings } from '../config/budgets.ts'
 import type { Config } from '../config/schema.ts'
 import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AgentRecord, Page, Paged, SpendTable, StoredSpend } from '../storage/store.ts'
+import type { AgentRecord, ClaimedRaise, Page, Paged, SpendTable, StoredSpend } from '../storage/store.ts'
+import { makeRaise, type Raiser, type RaiseTerms, storeRaise } from './raises.ts'
 import { type BudgetRule, createBudgetRule } from './rules.ts'
 import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
 
 export interface BudgetsOptions {
-  readonly config: Pick<Config, 'Budgets' | 'Metering'>
+  readonly config: Pick<Config, 'Budgets' | 'Metering' | 'HumanInTheLoop'>
   readonly clock: Clock
-  readonly store: { readonly spend: Pick<SpendTable, 'list' | 'find' | 'totals'> }
+  readonly store: { readonly spend: Pick<SpendTable, 'list' | 'find' | 'totals' | 'raise'> }
   /** What this gateway knows of a key beyond the store; undefined: nothing. */
   readonly stateOf: (key: string) => SpendState | undefined
+  readonly agents: () => readonly AgentRecord[]
 }
 
 /** All of it rejects with a StoreError when the store fails. */
@@ -24,6 +27,10 @@ export interface Budgets {
   holders(name: string, page: Page): Promise<(Paged<HolderView> & { readonly budget: BudgetView }) | undefined>
   /** Those that calls of the agent may be held against. */
   ofAgent(agent: AgentRecord): Promise<readonly HolderView[]>
+  /** The state after the raise. */
+  raise(name: string, terms: RaiseTerms, by: Raiser): Promise<HolderView | Refusal>
+  /** The raise of an approval, which counts with it. */
+  raiseOfApproval(name: string, terms: RaiseTerms, by: Raiser): ClaimedRaise | Refusal
 }
 
 interface KnownBudget {
@@ -31,7 +38,7 @@ interface KnownBudget {
   readonly rule: BudgetRule
 }
 
-export function createBudgets({ config, clock, store, stateOf }: BudgetsOptions): Budgets {
+export function createBudgets({ config, clock, store, stateOf, agents }: BudgetsOptions): Budgets {
   const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
     settings,
     rule: createBudgetRule(settings),
@@ -48,6 +55,11 @@ export function createBudgets({ config, clock, store, stateOf }: BudgetsOptions)
 
   const viewOf = (rule: BudgetRule, stored: StoredSpend, now: number): HolderView =>
     holderView({ rule, currency: Currency, stored, state: stateOf(keyOf(stored)), now })
+
+  const raising = {
+    ...{ rules: budgets.map(({ rule }) => rule), clock, agents },
+    fourEyes: config.HumanInTheLoop.FourEyes,
+  }
 
   return {
     all: () => viewsOf(budgets, clock.now()),
@@ -67,6 +79,17 @@ export function createBudgets({ config, clock, store, stateOf }: BudgetsOptions)
       const stored = new Map((await store.spend.find(rows)).map(row => [keyOf(row), row]))
       return own.map(({ rule }, n) => viewOf(rule, stored.get(keyOf(rows[n]!)) ?? unspent(rows[n]!), now))
     },
+    async raise(name, given, by) {
+      const made = makeRaise(name, given, by, raising)
+      if (isRefusal(made)) return made
+      const refused = await storeRaise(made, store)
+      if (refused !== undefined) return refused
+      const [stored] = await store.spend.find([made.terms])
+      const rule = raising.rules.find(rule => rule.name === name)
+      if (rule === undefined || stored === undefined) throw new Error('cannot happen: a raised budget is not there')
+      return viewOf(rule, stored, clock.now())
+    },
+    raiseOfApproval: (name, given, by) => makeRaise(name, given, by, raising),
   }
 }
 

@@ -23,9 +23,13 @@ export interface BudgetRule {
   readonly exact: boolean
   /** Calls pass beyond the limit. */
   readonly passes: boolean
+  /** Calls at the limit are held for a person. */
+  readonly asks: boolean
   /** Share of the highest cost of a call that is reserved. */
   readonly share: number
   readonly windowAt: (now: number) => BudgetWindow
+  /** Who has the budget that a call of the agent is held against. */
+  readonly holderOf: (agent: AgentRecord) => string
   /** Key of the row that a call of the agent is counted in. */
   readonly keyAt: (agent: AgentRecord, now: number) => string
   readonly rowAt: (agent: AgentRecord, now: number) => SpendRow
@@ -43,10 +47,11 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
   if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
   const windowAt = createWindows(Per, TimeZone)
   return {
-    ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow' },
+    ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow', asks: AtLimit === 'Hitl' },
     limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
     share: Exact ? 1 : Reserve / 100,
     windowAt,
+    holderOf: agent => holderOf(Of, agent),
     ...createKeys({ name: Name, of: Of, windowAt }),
     models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
     ...createFilters(settings),
@@ -73,7 +78,6 @@ const isAt = (places: readonly HostAndPort[], { origin }: Target): boolean =>
 /** Name of the policy of agents that have none of their own: no policy has this name. */
 const noPolicy = '-'
 
-/** Who has the budget that a call of the agent is held against. */
 function holderOf(of: BudgetRule['of'], { id, ownerId, policyName }: AgentRecord): string {
   if (of === 'All') return '*'
   if (of === 'Agent') return id

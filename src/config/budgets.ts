@@ -32,7 +32,11 @@ export const budgets = objects(
     Policies: list('Only calls of agents with these policies; empty: with any.'),
     Hosts: list('Only calls to these hosts, written as in Metering:Hosts; empty: to any.', hostAndPort),
     Models: list('Only calls of these models, in which * stands for any text; empty: of any.'),
-    AtLimit: choice(['Deny', 'Allow'], 'Deny', 'Calls beyond the limit: refuse them, or let them pass and count them.'),
+    AtLimit: choice(
+      ['Deny', 'Hitl', 'Allow'],
+      'Deny',
+      'Calls beyond the limit: refuse them, hold them for a person, or let them pass and count them.',
+    ),
     Reserve: integer(
       50,
       'Percent of the highest cost of a call that are reserved while it is under way; with Exact all of it is.',

@@ -1,5 +1,6 @@
 import { isRefusal } from '../base/refusals.ts'
 import { parseTarget } from '../base/target.ts'
+import type { Budgets } from '../budgets/budgets.ts'
 import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
@@ -25,6 +26,7 @@ export interface HitlParts
   readonly recent: RecentActivity
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: EventLog
+  readonly budgets: Pick<Budgets, 'raiseOfApproval'>
 }
 
 /** Everything about requests that wait for a person. */
@@ -85,6 +87,7 @@ export function createHitl(parts: HitlParts): Hitl {
       if (verdict !== 'withdrawn') metrics.observe(reviewTime, Math.max(0, clock.now() - item.createdAt) / 1e3)
     },
     send: dataPlane.send,
+    raiseOf: raisesOf(parts),
     noteRefusal: parts.repeats.note,
     agentProblem: identity.problemOf,
     reviewerOf: id => reviewerOf(identity, id),
@@ -147,6 +150,14 @@ function recordDenials({
     },
   }
 }
+
+/** Each attempt to send a request may raise once. */
+const raisesOf =
+  ({ budgets }: HitlParts): HitlOptions['raiseOf'] =>
+  ({ id, attempt }, { budget, amount, comment, reviewer, requestId }) => {
+    const terms = { id: `${id} ${attempt + 1}`, hitlId: id, ...budget, amount, comment }
+    return budgets.raiseOfApproval(budget.name, terms, { agent: reviewer, requestId })
+  }
 
 function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string): Person | undefined {
   const agent = problemOf(id) === undefined ? registry.get(id) : undefined

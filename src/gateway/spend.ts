@@ -96,7 +96,8 @@ export function createMetering({
     meterOf: prices && createMeterOf(providerAt, { clock, costOf: prices.costOf }),
     budgets: spend && {
       ...{ config, clock, providerAt, prices: prices ?? unpriced },
-      rules: config.Budgets.map(createBudgetRule),
+      // Nobody is asked for a call that another budget refuses.
+      rules: config.Budgets.map(createBudgetRule).sort((one, other) => Number(one.asks) - Number(other.asks)),
       book: spend.book,
       asked: key => spend.leases.asked(key),
     },

@@ -6,7 +6,7 @@ import { escapeLines } from '../base/deceptive.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AgentRecord, AuditEntry, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
+import type { AgentRecord, AuditEntry, ClaimedRaise, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
 import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'
 import type { BodyFindings } from './findings.ts'
@@ -57,9 +57,20 @@ export interface PartDigests {
   readonly body: string
 }
 
+/** The budget at whose limit a request was held, and whose it is. */
+export interface HeldBudget {
+  readonly name: string
+  /** Id of the agent, name of the owner or of the policy; `*` of all together. */
+  readonly holder: string
+  /** End of its window, milliseconds since the epoch. */
+  readonly until: number
+}
+
 /** The decision as it is stored, with facts about the held request. */
 export interface StoredDecision extends HeldDecision {
   readonly digests: PartDigests
+  /** Absent for a request that was held for another reason. */
+  readonly budget?: HeldBudget
   /** Absent when the body was not searched, and for a body with a content coding. */
   readonly findings?: Pick<BodyFindings, 'counts'>
 }
@@ -71,6 +82,7 @@ export interface Suspension {
   readonly request: HeldRequest
   readonly facts: HeldFacts
   readonly decision: HeldDecision
+  readonly budget?: HeldBudget | undefined
   /** Findings in the body; undefined when it was not searched. */
   readonly findings?: BodyFindings | undefined
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
@@ -116,6 +128,13 @@ export interface Approval extends Verdict {
   /** Sends a request again that was sent before without a known outcome. */
   readonly resend?: boolean | undefined
   readonly grant?: GrantTerms | undefined
+  /** Adds to the limit of the budget at which it was held, for the window in which it was. */
+  readonly raise?: { readonly amount: number } | undefined
+}
+
+export interface ApprovedRaise extends Verdict {
+  readonly budget: HeldBudget
+  readonly amount: number
 }
 
 /** Why an approved request was not sent. */
@@ -197,6 +216,8 @@ export interface HitlOptions {
   readonly onDenied?: (item: HitlBrief, request: HeldRequest) => void
   readonly onDecided: (item: HitlBrief, verdict: 'approved' | 'denied' | 'withdrawn') => void
   readonly send: SendRequest
+  /** The raise of an approval, which is stored with it. */
+  readonly raiseOf: (item: HitlBrief, approval: ApprovedRaise) => ClaimedRaise | Refusal
   /** Puts a refused verdict on record. */
   readonly noteRefusal: (entry: AuditEntry) => Promise<unknown>
   /** Why the agent may not call now; undefined when it is active. */

@@ -64,8 +64,9 @@ function insert(options: HitlOptions, held: Suspension): Promise<Suspended | Ref
   })
 }
 
-function storedDecision({ request, decision, findings }: Suspension): StoredDecision {
-  return { ...decision, digests: partDigests(request), ...(findings && { findings: { counts: findings.counts } }) }
+function storedDecision({ request, decision, budget, findings }: Suspension): StoredDecision {
+  const counts = findings && { findings: { counts: findings.counts } }
+  return { ...decision, digests: partDigests(request), ...(budget && { budget }), ...counts }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: SealedFrame): Omit<HitlRecord, 'summary'> {

@@ -3,7 +3,7 @@
  * time, the store accepts one; the others are refused with the recorded outcome.
  */
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import type { EndedCall, HitlBrief } from '../storage/store.ts'
+import type { ClaimedRaise, EndedCall, HitlBrief } from '../storage/store.ts'
 import type { ReplayAttempts } from './attempts.ts'
 import { grantProblem } from './grants.ts'
 import {
@@ -12,6 +12,7 @@ import {
   decided,
   type HitlOptions,
   type Person,
+  type StoredDecision,
   type Verdict,
   verdictEntry,
 } from './model.ts'
@@ -39,18 +40,32 @@ export async function approve(
   if (!isClaimable(item, resend)) return notClaimable(item)
   const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
   if (problem !== undefined) return problem
+  const raise = raiseOf(options, item, approval)
+  if (isRefusal(raise)) return raise
   const opened = await openRequest(options, item, approval)
   if (isRefusal(opened)) return opened
 
   const lease = attempts.begin(id)
-  return await lease.during(claimAndSend(options, { item, approval, lease }, opened))
+  return await lease.during(claimAndSend(options, { item, approval, lease }, { ...opened, raise }))
 }
+
+/** The raise that is stored with the claim; undefined when the approval has none. */
+function raiseOf(options: HitlOptions, item: HitlBrief, approval: Approval): ClaimedRaise | Refusal | undefined {
+  const { raise, resend } = approval
+  if (raise === undefined) return undefined
+  const { budget }: Partial<StoredDecision> = JSON.parse(item.decision)
+  if (budget === undefined || resend === true) return notAtLimit
+  return options.raiseOf(item, { ...approval, budget, amount: raise.amount })
+}
+
+const notAtLimit = refuse('wrong_state', 'Only a request that waits at the limit of a budget can raise it.')
+const raisedEnough = refuse('invalid_budget', 'Others have raised this budget meanwhile, as far as it may be raised.')
 
 /** @param wanted the item before the claim */
 async function claimAndSend(
   options: HitlOptions,
   wanted: ReplayAttempt,
-  opened: OpenedRequest,
+  { raise, ...opened }: OpenedRequest & { readonly raise: ClaimedRaise | undefined },
 ): Promise<Approved | Refusal> {
   const { item, approval, lease } = wanted
   const problem = voterProblem(options, item, approval.reviewer.id)
@@ -67,7 +82,7 @@ async function claimAndSend(
       comment: approval.comment ?? null,
       now,
       leaseUntil: now + options.settings.LeaseSeconds * 1_000,
-      ...{ owner, resend, withdrawn },
+      ...{ owner, resend, withdrawn, raise },
     },
     verdictEntry(now, approval, {
       ...{ action: 'hitl.approve', item, gateway, resend },
@@ -75,6 +90,7 @@ async function claimAndSend(
     }),
   )
   if (outcome === 'notFound') return refuse('not_found')
+  if (outcome === 'notRaised') return raisedEnough
   if ('lost' in outcome) return decided(outcome.lost)
   if ('waiting' in outcome) return { kind: 'waiting', item: outcome.waiting }
   if (!resend) options.onDecided(outcome.claimed, 'approved')

@@ -8,7 +8,7 @@ import { isPrivileged } from '../storage/agents.ts'
 import type { EventNote } from '../storage/events.ts'
 import type { HitlItem, HitlPast, HitlRecord } from '../storage/store.ts'
 import type { BodyFindings } from './findings.ts'
-import type { HeldDecision, HitlOptions, PartDigests, Person, StoredDecision } from './model.ts'
+import type { HeldBudget, HeldDecision, HitlOptions, PartDigests, Person, StoredDecision } from './model.ts'
 
 const deciders = new Set(['reviewer', 'admin'])
 
@@ -64,6 +64,8 @@ export interface ReviewView {
   readonly matched: readonly unknown[]
   readonly risk: HeldDecision['risk']
   readonly digests: PartDigests
+  /** The budget at whose limit it waits; absent for other requests. */
+  readonly budget?: Omit<HeldBudget, 'until'> & { readonly resetsAt: string }
   /** How often each detector fired in the body; absent when the body was not searched. */
   readonly findings?: BodyFindings['counts']
   readonly waitedSeconds: number
@@ -191,7 +193,7 @@ function requestPart(item: Shown, reason: string) {
 }
 
 function reasonPart(item: Shown, decision: StoredDecision) {
-  const { ruleReason, title, operation, matched, risk, digests, findings } = decision
+  const { ruleReason, title, operation, matched, risk, digests, budget, findings } = decision
   return {
     ownerId: escapeDeceptive(item.ownerId),
     host: URL.parse(item.url)?.host ?? '',
@@ -206,9 +208,12 @@ function reasonPart(item: Shown, decision: StoredDecision) {
     risk: escapeDeceptiveIn(risk),
     approvalsNeeded: item.approvalsNeeded,
     digests,
+    ...(budget && { budget: budgetPart(budget) }),
     ...(findings && { findings: findings.counts }),
   }
 }
+
+const budgetPart = ({ until, ...budget }: HeldBudget) => ({ ...budget, resetsAt: new Date(until).toISOString() })
 
 const escaped = (text: string | null): string | null => (text === null ? null : escapeDeceptive(text))
 

@@ -1,13 +1,18 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
-import { refuse } from '../base/refusals.ts'
+import { isRefusal, refuse } from '../base/refusals.ts'
+import type { RaiseTerms } from '../budgets/raises.ts'
 import type { HolderView } from '../budgets/view.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { Handlers } from './call.ts'
+import { bodyOf, type Handlers } from './call.ts'
+import { createOnce } from './idempotency.ts'
 import { readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** Budgets: what was spent of them. */
-export function budgetHandlers({ budgets, registry }: ManagementParts): Handlers['guarded'] {
+/** Latest raises of a budget among which a repeat is looked for. */
+const maxLooked = 200
+
+/** Budgets: what was spent of them, and raises. */
+export function budgetHandlers({ budgets, registry, store }: ManagementParts): Handlers['guarded'] {
   const named = (view: HolderView) => {
     const name = view.of === 'Agent' ? registry.get(view.holder)?.name : undefined
     return { ...view, holderName: name === undefined ? null : escapeDeceptive(name) }
@@ -22,6 +27,25 @@ export function budgetHandlers({ budgets, registry }: ManagementParts): Handlers
       if (found === undefined) return refuse('not_found')
       const { budget, items, totalCount } = found
       return jsonReply(200, { budget, items: items.map(named), ...page, totalCount })
+    },
+    raiseBudget(call) {
+      const { holder, amount, comment } = bodyOf<Pick<RaiseTerms, 'holder' | 'amount' | 'comment'>>(call)
+      return createOnce(call, {
+        within: ['raiseBudget', call.named],
+        wasCreated: async id => {
+          const { items } = await store.audit.list(
+            { page: 1, pageSize: maxLooked },
+            { subject: call.named, action: 'budget.raise' },
+          )
+          return items.some(({ details }) => details['raiseId'] === id)
+        },
+        onRepeat: 'The raise counts once: GET /budgets/{name} shows the sum of all raises.',
+        async create({ id }) {
+          const by = { agent: call.caller.agent, requestId: call.requestId }
+          const raised = await budgets.raise(call.named, { id, holder, amount, comment }, by)
+          return isRefusal(raised) ? raised : jsonReply(201, named(raised))
+        },
+      })
     },
     async listAgentBudgets({ named: id, caller }) {
       const agent = registry.get(id)

@@ -10,8 +10,8 @@ import type { ManagementParts } from './parts.ts'
 export function verdictHandlers({ hitl: { queue } }: ManagementParts): Handlers['guarded'] {
   return {
     async approveRequest(call) {
-      const { comment, resend, grant } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
-      const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant })
+      const { comment, resend, grant, raise } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
+      const approved = await queue.approve(call.named, { ...verdict(call), comment, resend, grant, raise })
       return isRefusal(approved) ? approved : approvedReply(approved)
     },
     async denyRequest(call): Promise<Reply | Refusal> {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { FailureKind } from '../base/failure-kinds.ts'
 import type { Refusal, RefusalCode } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
+import type { HeldBudget } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import type { Addressing } from '../http/addressing.ts'
 import type { RequestFields } from '../http/headers.ts'
@@ -117,6 +118,8 @@ export class Exchange {
   /** What it has reserved of budgets (budgets/); undefined once it was settled. */
   spend: SpendReservation | undefined = undefined
   budget: string | undefined = undefined
+  /** The budget at whose limit it is held, once its decision says so. */
+  heldBudget: HeldBudget | undefined = undefined
 
   /** The sender of the request to its upstream. */
   sender: ExchangeSender | undefined = undefined
@@ -178,6 +181,10 @@ export class Exchange {
   get outcome(): string {
     const { ending, refusal } = this
     return ending === 'refused' ? (refusal ?? 'answered') : (ending ?? 'aborted')
+  }
+
+  get isApproved(): boolean {
+    return false
   }
 
   get rawHeaders(): readonly string[] {

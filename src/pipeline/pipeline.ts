@@ -12,7 +12,7 @@ import { live } from './outbound/live.ts'
 import type { Parts } from './parts.ts'
 import { admit, checkSize, releaseSlot } from './steps/admit.ts'
 import { authenticate } from './steps/authenticate.ts'
-import { releaseSpend, reserveSpend } from './steps/budgets.ts'
+import { passBudgets, releaseSpend } from './steps/budgets.ts'
 import { passCircuit, releasePermit } from './steps/circuit.ts'
 import { decide } from './steps/decide.ts'
 import { attachCredentials, checkName, lookUp } from './steps/destination.ts'
@@ -51,7 +51,7 @@ const steps: readonly PipelineStep[] = [
   { name: 'review', run: review },
   { name: 'idempotency key', run: checkKey },
   { name: 'last hop', run: answerLastHop },
-  { name: 'budgets', run: reserveSpend },
+  { name: 'budgets', run: passBudgets },
   { name: 'answer readers', run: askReaders },
   { name: 'sending', run: (exchange, parts) => forward(exchange, parts, start) },
 ]

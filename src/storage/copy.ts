@@ -29,6 +29,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   shape_gaps: ['agentId'],
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
+  spend_raises: ['id'],
   token_epoch: ['epoch'],
   deliveries: ['id'],
   audit: ['seq'],

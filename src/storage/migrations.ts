@@ -139,6 +139,15 @@ const spend = [
     primary key (budget, "from", holder, gateway)
   )`,
   sql`create index spend_leases_until on spend_leases (until)`,
+  sql`create table spend_raises (
+    id text primary key,
+    budget text not null,
+    holder text not null,
+    "from" bigint not null,
+    until bigint not null,
+    amount bigint not null
+  )`,
+  sql`create index spend_raises_until on spend_raises (until)`,
 ]
 
 /** The long columns come last in `hitl`: SQLite then reads a list without walking through them. */

@@ -123,6 +123,12 @@ export interface ShapeGapRow {
   readonly lastAt: number
 }
 
+/** Kept so that it counts once. */
+export interface SpendRaiseRow extends SpendRow {
+  readonly id: string
+  readonly amount: number
+}
+
 export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
@@ -174,6 +180,7 @@ export interface Schema {
   shape_gaps: ShapeGapRow
   spend: SpendTotalRow
   spend_leases: SpendLeaseRow
+  spend_raises: SpendRaiseRow
   console_codes: CodeRecord
   token_epoch: TokenEpochRow
   deliveries: DeliveryRow

@@ -1,6 +1,6 @@
 /** Budgets in the storage contract. */
 import type { SpendAnswer, SpendAsk, SpendRow } from '../limits/spend-lease.ts'
-import type { Page, Paged } from './audit.ts'
+import type { AuditEntry, Page, Paged } from './audit.ts'
 
 /** A budget in one window, whoever has it. */
 export type SpendWindow = Pick<SpendRow, 'budget' | 'from'>
@@ -20,6 +20,25 @@ export interface StoredSpend extends SpendRow, SpendSums {
   /** What gateways may spend beyond what they have told. */
   readonly leased: number
 }
+
+/** Adds to the limit of one holder, for one window. */
+export interface SpendRaise extends SpendRow {
+  /** Counts once. */
+  readonly id: string
+  /** Above 0. */
+  readonly amount: number
+  /** All raises of this row must not add more than this. */
+  readonly max: number
+}
+
+/** The raise of an approval: it counts when that claims the request. */
+export interface ClaimedRaise {
+  readonly terms: SpendRaise
+  readonly entry: AuditEntry
+}
+
+/** `repeated`: a raise with its id has counted. `tooMuch`: it would exceed `max`. Only `raised` has changed anything. */
+export type Raised = 'raised' | 'repeated' | 'tooMuch'
 
 /** A budget in one window, of all who have one. */
 export interface SpendTotals extends SpendWindow, SpendSums {
@@ -45,6 +64,7 @@ export interface SpendTable {
   find(rows: readonly SpendRow[]): Promise<readonly StoredSpend[]>
   /** Windows in which nobody has called are missing. */
   totals(windows: readonly SpendWindow[]): Promise<readonly SpendTotals[]>
+  raise(raise: SpendRaise, entry: AuditEntry): Promise<Raised>
   /** Removes windows that were over before that time, milliseconds since the epoch. */
   prune(before: number): Promise<void>
 }

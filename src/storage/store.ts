@@ -9,7 +9,7 @@ import type { GrantTable, KeyHolder } from './grants.ts'
 import type { IdentityTable } from './identities.ts'
 import type { PolicyTable } from './policies.ts'
 import type { ShapeTable } from './shapes.ts'
-import type { SpendTable } from './spend.ts'
+import type { ClaimedRaise, SpendTable } from './spend.ts'
 import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
@@ -23,7 +23,7 @@ export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from '
 export type { ChatIdentity, IdentityTable } from './identities.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export type { RecordedShapes, ShapeCount, ShapeTable } from './shapes.ts'
-export type { SpendTable, SpendTotals, SpendWindow, StoredSpend } from './spend.ts'
+export type { ClaimedRaise, Raised, SpendRaise, SpendTable, SpendTotals, SpendWindow, StoredSpend } from './spend.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
 export type { TokenTable } from './tokens.ts'
 export type { ToolDigests, ToolTable } from './tools.ts'
@@ -225,9 +225,10 @@ export interface HitlTable {
       readonly owner: string
       readonly resend: boolean
       readonly withdrawn: readonly string[]
+      readonly raise?: ClaimedRaise | undefined
     },
     entry: AuditEntry,
-  ): Promise<'notFound' | { lost: HitlBrief } | { claimed: HitlBrief } | { waiting: HitlBrief }>
+  ): Promise<'notFound' | 'notRaised' | { lost: HitlBrief } | { claimed: HitlBrief } | { waiting: HitlBrief }>
   /**
    * Nothing was sent: the item is Pending again, without approvals, if `attempt` still holds the claim. After a resend it is
    * Approved again with its earlier outcome, since an earlier attempt may have reached the upstream.

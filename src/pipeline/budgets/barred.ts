@@ -18,12 +18,15 @@ export interface Barred {
 /** Seconds until a client should try again: other calls are under way. */
 const soon = '2'
 
+/** All of the limit is spent, or what is left is too little for the call. */
+export const isUsedUp = ({ rule, bar, state }: Barred): boolean =>
+  bar === 'exceeded' || (bar === 'reserved' && rule.exact && state?.reserved === 0)
+
 export function refuseBarred(barred: Barred): Refusal {
-  const { rule, bar, state } = barred
+  const { rule, bar } = barred
   if (bar === 'away') return refuse('store_unavailable')
   if (bar === 'full') return refuse('busy')
-  const isUsedUp = bar === 'exceeded' || (rule.exact && state?.reserved === 0)
-  if (isUsedUp) return refuseExceeded(barred)
+  if (isUsedUp(barred)) return refuseExceeded(barred)
   const detail = `Calls under way have reserved the rest of the budget ${rule.name}. Wait as Retry-After says.`
   return refuse('budget_reserved', detail, { headers: ['Retry-After', soon, ...limitFields(barred, 2)] })
 }
@@ -37,6 +40,14 @@ function refuseExceeded(barred: Barred): Refusal {
   // The SDK of OpenAI would sleep for any Retry-After.
   const headers = ['Retry-After', String(seconds), 'x-should-retry', 'false', ...limitFields(barred, seconds)]
   return refuse('budget_exceeded', detail, { headers })
+}
+
+/** Why a person is asked, for reviewers. */
+export function heldReason(barred: Barred): string {
+  const { rule, state, currency } = barred
+  if (state === undefined || rule.limit === undefined) return `budget ${rule.name} is used up`
+  const unit = rule.unit === 'Money' ? currency : rule.unit.toLowerCase()
+  return `budget ${rule.name}: ${shown(state.spent, rule)} of ${shown(rule.limit + state.raised, rule)} ${unit} spent`
 }
 
 /** Amounts are for the agent whose budget it is: others see its name alone. */

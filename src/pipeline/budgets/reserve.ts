@@ -1,14 +1,19 @@
 /** Reserves what a call can cost in its budgets, before it is sent. */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
+import type { HeldBudget } from '../../hitl/model.ts'
+import { rowOf } from '../../limits/spend-lease.ts'
 import type { CalledModel } from '../../llm/formats.ts'
 import type { Call } from '../outbound/call.ts'
-import { refuseBarred } from './barred.ts'
+import { type Barred, heldReason, isUsedUp, refuseBarred } from './barred.ts'
 import { boundedModel, type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
 import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
 
 /** A call before it is sent. */
-export type BudgetedCall = Spender & Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver'>
+export interface BudgetedCall extends Spender, Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver'> {
+  /** A person has approved it: it passes budgets that ask one. */
+  readonly isApproved: boolean
+}
 
 /** How budgets see a call. */
 export interface CallShape {
@@ -18,14 +23,23 @@ export interface CallShape {
   bodyOf(): Buffer | Refusal | Promise<Buffer | Refusal>
 }
 
-type Outcome = Refusal | undefined
+/** A budget is used up that asks a person then. */
+interface BudgetHold {
+  readonly budget: HeldBudget
+  /** For reviewers. */
+  readonly reason: string
+  /** For the agent. */
+  readonly publicReason: string
+}
+
+export type ReserveOutcome = Refusal | BudgetHold | undefined
 
 /** Undefined when it is reserved, or no budget applies. Waits for the body, or for the store. */
 export function reserve(
   call: BudgetedCall,
   shape: CallShape,
   parts: BudgetParts | undefined,
-): Outcome | Promise<Outcome> {
+): ReserveOutcome | Promise<ReserveOutcome> {
   if (parts === undefined) return undefined
   const rules = parts.rules.filter(rule => rule.applies(call))
   if (rules.length === 0) return undefined
@@ -42,7 +56,7 @@ function reserveModel(
   shape: CallShape,
   rules: readonly BudgetRule[],
   parts: BudgetParts,
-): Outcome | Promise<Outcome> {
+): ReserveOutcome | Promise<ReserveOutcome> {
   const kind = kindOf(call, shape.isStream, parts)
   const callsAlone = rules.filter(({ unit, models }) => unit === 'Calls' && models === undefined)
   const takeCalls = () => takeAll(call, chargesOf(call, callsAlone, unbilled, parts), unbilled, parts)
@@ -73,7 +87,7 @@ function reserveCalled(
   call: BudgetedCall,
   { called, body, rules }: CalledBody,
   parts: BudgetParts,
-): Outcome | Promise<Outcome> {
+): ReserveOutcome | Promise<ReserveOutcome> {
   if (isRefusal(body)) return body
   if (call.isOver) return undefined
   const read = readBilled(call, called, body, parts)
@@ -101,7 +115,7 @@ function withoutPrice(model: string | undefined): string | undefined {
 }
 
 function chargesOf(
-  { agent }: BudgetedCall,
+  { agent, isApproved }: BudgetedCall,
   rules: readonly BudgetRule[],
   billed: BilledCall,
   { clock }: BudgetParts,
@@ -109,8 +123,8 @@ function chargesOf(
   const max = billed.kind === 'model' ? billed.max : billed.cost
   const now = clock.now()
   return rules.map(rule => {
-    const { limit, passes } = rule
-    return { rule, key: rule.keyAt(agent, now), amount: amountOf(rule, max), limit, passes }
+    const passes = rule.passes || (rule.asks && isApproved)
+    return { rule, key: rule.keyAt(agent, now), amount: amountOf(rule, max), limit: rule.limit, passes }
   })
 }
 
@@ -128,13 +142,13 @@ function takeAll(
   charges: readonly BudgetCharge[],
   billed: BilledCall,
   parts: BudgetParts,
-): Outcome | Promise<Outcome> {
+): ReserveOutcome | Promise<ReserveOutcome> {
   if (charges.length === 0) return undefined
   const outcome = takeOnce(call, charges, billed, parts)
   return isKeys(outcome) ? takeAsked(call, { charges, billed, keys: outcome }, parts) : outcome
 }
 
-const isKeys = (outcome: Outcome | readonly string[]): outcome is readonly string[] => Array.isArray(outcome)
+const isKeys = (outcome: ReserveOutcome | readonly string[]): outcome is readonly string[] => Array.isArray(outcome)
 
 interface AskedCharges {
   readonly charges: readonly BudgetCharge[]
@@ -146,7 +160,7 @@ async function takeAsked(
   call: BudgetedCall,
   { charges, billed, keys }: AskedCharges,
   parts: BudgetParts,
-): Promise<Outcome> {
+): Promise<ReserveOutcome> {
   let next = keys
   for (let asks = 0; asks < maxAsks; asks++) {
     await Promise.all(next.map(parts.asked))
@@ -165,7 +179,7 @@ function takeOnce(
   charges: readonly BudgetCharge[],
   billed: BilledCall,
   { book, clock, config }: BudgetParts,
-): Outcome | readonly string[] {
+): ReserveOutcome | readonly string[] {
   const reserved = book.reserve(charges, clock.steady())
   if (reserved === undefined) {
     call.spend = { charges, billed, isSent: false }
@@ -178,5 +192,12 @@ function takeOnce(
   if (rule === undefined) throw new Error('cannot happen: a call is barred by a budget of another call')
   call.budget = rule.name
   const state = book.stateOf(charge.key)
-  return refuseBarred({ rule, bar, state, now: clock.now(), currency: config.Metering.Currency })
+  const barred: Barred = { rule, bar, state, now: clock.now(), currency: config.Metering.Currency }
+  return rule.asks && isUsedUp(barred) ? holdAt(barred, charge.key) : refuseBarred(barred)
+}
+
+function holdAt(barred: Barred, key: string): BudgetHold {
+  const { budget: name, holder, until } = rowOf(key)
+  const publicReason = `The budget ${name} is used up. A person decides whether the call passes.`
+  return { budget: { name, holder, until }, reason: heldReason(barred), publicReason }
 }

@@ -4,8 +4,9 @@ import type { Decided, Exchange } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
 import { suspensionOf } from './suspend.ts'
 
-/** What else a request needs to pass once a grant covers it; when this refuses it, no grant is used. */
-type Prepare = () => Refusal | undefined | Promise<Refusal | undefined>
+/** What else a request needs to pass once a grant covers it. No grant is used when this refuses it, or asks a person. */
+type Prepare = () => PreparedCall | Promise<PreparedCall>
+type PreparedCall = Refusal | 'asks' | undefined
 
 /** True when a grant lets this request pass; its use is on record then. */
 export async function useGrant(
@@ -15,7 +16,8 @@ export async function useGrant(
 ): Promise<boolean | Refusal> {
   const used = await usePrepared(exchange, parts, prepare)
   exchange.grantId = undefined
-  if (used === undefined || isRefusal(used)) return used ?? false
+  if (used === undefined || used === 'asks') return false
+  if (isRefusal(used)) return used
   exchange.grantId = used.grant.id
   exchange.takenKey = used.key
   if (exchange.isOver) await freeKey(exchange, parts)

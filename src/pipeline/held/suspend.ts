@@ -73,6 +73,7 @@ export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Sus
     request: { method: exchange.method, url: target.url, rawHeaders: heldFields(exchange, parts), body },
     facts: factsOf(exchange, parts),
     decision,
+    budget: decision.source === 'budget' ? exchange.heldBudget : undefined,
     agent,
     idempotencyKey: exchange.fields.idempotencyKey,
     requestId,

@@ -45,6 +45,10 @@ export class ApprovedCall implements Call {
     return this.context.facts.claims
   }
 
+  get isApproved(): boolean {
+    return true
+  }
+
   get method(): string {
     return this.request.method
   }

@@ -58,6 +58,7 @@ async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checke
 async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promise<Refusal | undefined> {
   const { body } = call.request
   const outcome = await reserve(call, { isStream: false, bodyOf: () => Buffer.from(body) }, parts.budgets)
+  if (outcome !== undefined && 'budget' in outcome) throw new Error('cannot happen: an approved call is held again')
   return outcome ?? (call.isOver ? refuse('draining') : undefined)
 }
 

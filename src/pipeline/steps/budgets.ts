@@ -1,23 +1,45 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { heldDecision } from '../../policy/evaluation/record.ts'
 import { settleSpend } from '../budgets/reservation.ts'
-import { reserve } from '../budgets/reserve.ts'
-import type { Exchange, Sendable } from '../exchange.ts'
+import { type ReserveOutcome, reserve } from '../budgets/reserve.ts'
+import type { Exchange, Sendable, StepResult } from '../exchange.ts'
 import { receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
+import { askPerson } from './ask-person.ts'
 import { passCircuit } from './circuit.ts'
 
+/** Lets a call pass when its budgets have something left, and asks a person where a budget says so. */
+export function passBudgets(exchange: Sendable, parts: Parts): StepResult {
+  const outcome = reserveSpend(exchange, parts)
+  if (outcome instanceof Promise) return outcome.then(late => (late === 'asks' ? askPerson(exchange, parts) : late))
+  return outcome === 'asks' ? askPerson(exchange, parts) : outcome
+}
+
+/** `asks`: a budget is used up, and the decision now is that a person must say whether the call passes. */
+type Reserving = Refusal | 'asks' | undefined
+
 /** Reserves what the call can cost in the budgets of its agent. A body that the decision did not need is held then. */
-export function reserveSpend(exchange: Sendable, parts: Parts): Refusal | undefined | Promise<Refusal | undefined> {
+export function reserveSpend(exchange: Sendable, parts: Parts): Reserving | Promise<Reserving> {
   // Reserved before a grant was used, if that let the call pass.
   if (parts.budgets === undefined || exchange.spend !== undefined) return undefined
   const isStream = exchange.fields.webSocket || exchange.addressing.road === 'tunnel'
   const outcome = reserve(exchange, { isStream, bodyOf: () => bodyOf(exchange, parts) }, parts.budgets)
-  return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : outcome
+  return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : holdAt(exchange, outcome)
 }
 
 /** The permit of the circuit was given back while the body was read. */
-function goOn(exchange: Sendable, outcome: Refusal | undefined, parts: Parts): Refusal | undefined {
-  return outcome ?? (exchange.isOver ? undefined : passCircuit(exchange, parts))
+function goOn(exchange: Sendable, outcome: ReserveOutcome, parts: Parts): Reserving {
+  return holdAt(exchange, outcome) ?? (exchange.isOver ? undefined : passCircuit(exchange, parts))
+}
+
+/** Turns the decision into one that holds the call, when a budget asks for a person. */
+function holdAt(exchange: Sendable, outcome: ReserveOutcome): Reserving {
+  if (outcome === undefined || !('budget' in outcome)) return outcome
+  const { budget, reason, publicReason } = outcome
+  exchange.decision = heldDecision(exchange.decision, 'budget', { reason, publicReason })
+  exchange.effect = 'Hitl'
+  exchange.heldBudget = budget
+  return 'asks'
 }
 
 function bodyOf(exchange: Sendable, parts: Parts): Buffer | Refusal | Promise<Buffer | Refusal> {

@@ -1,7 +1,10 @@
 import type { Effect, ReviewTerms } from '../language/model.ts'
 import type { RiskSignal } from '../request/facts.ts'
 
-/** What made the decision. `error`: evaluation failed, and unknown is Deny; `mcp-mismatch`: head and body disagree. */
+/**
+ * What made the decision. `error`: evaluation failed, and unknown is Deny; `mcp-mismatch`: head and body disagree; `budget`: a
+ * budget of the agent is used up.
+ */
 export type DecisionSource =
   | 'rule'
   | 'default'
@@ -11,6 +14,7 @@ export type DecisionSource =
   | 'unassigned'
   | 'policy-missing'
   | 'mcp-mismatch'
+  | 'budget'
   | 'error'
 
 export interface MatchedCondition {

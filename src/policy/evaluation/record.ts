@@ -196,6 +196,24 @@ function shadowPolicy(policy: NonNullable<Rulebook['policy']>, facts: Facts, eff
   return [{ rule: found.last?.rule.name ?? '(default)', would: found.effect, policy: policy.name }]
 }
 
+/** The decision on a call that the policy lets pass, and that is held nevertheless. */
+export function heldDecision(
+  decision: Decision,
+  source: 'budget',
+  reasons: Pick<DecisionRecord, 'reason' | 'publicReason'>,
+): DecisionRecord<'Hitl'> {
+  if (decision.decision !== 'Allow') return { ...decision, decision: 'Hitl', source, ...reasons }
+  const { policy, rule, phase, evaluated, shadow } = decision
+  return { decision: 'Hitl', source, ...{ policy, rule, phase, evaluated, shadow }, ...reasons, ...unruled }
+}
+
+/** Members of a decision that no rule has made. */
+const unruled = {
+  ...{ policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
+  ...{ ruleReason: null, title: null, operation: null },
+  ...usualTerms,
+}
+
 /**
  * The decision when evaluating failed: unknown is Deny. The error is named by its class, since its message may quote
  * the request.
@@ -205,20 +223,13 @@ export function failedDecision(rulebook: Rulebook, phase: 'head' | 'body', error
     decision: 'Deny',
     source: 'error',
     policy: rulebook.policyName,
-    policyVersion: rulebook.policy?.version ?? null,
     rule: null,
-    priority: null,
     phase,
     reason: `evaluation failed: ${error instanceof Error ? error.name : typeof error}`,
     publicReason: 'The decision could not be made.',
-    matched: [],
-    risk: null,
     shadow: [],
-    unreadable: [],
-    ruleReason: null,
-    title: null,
-    operation: null,
-    ...usualTerms,
     evaluated: 0,
+    ...unruled,
+    policyVersion: rulebook.policy?.version ?? null,
   }
 }

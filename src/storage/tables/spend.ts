@@ -6,7 +6,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { grantOf, maxSum, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
-import type { SpendWindow } from '../store.ts'
+import type { Raised, SpendRaise, SpendWindow } from '../store.ts'
 import type { Unit } from '../unit.ts'
 
 /** The sums are held at the largest number that is read again. */
@@ -65,7 +65,14 @@ export const spend: Operations<'spend'> = {
       .execute()
   },
 
+  async raise(unit, raise, entry) {
+    const outcome = await raiseLimit(unit.db, raise)
+    if (outcome === 'raised') unit.audit(entry)
+    return outcome
+  },
+
   async prune({ db }, before) {
+    await db.deleteFrom('spend_raises').where('until', '<', before).execute()
     await db.deleteFrom('spend_leases').where('until', '<', before).execute()
     await db.deleteFrom('spend').where('until', '<', before).execute()
   },
@@ -149,10 +156,36 @@ async function forfeitOne(db: Db, { budget, from, holder, gateway, ...lease }: S
     .execute()
 }
 
+/** Adds to the limit of a row. All of it is in the transaction that `db` is in. */
+export async function raiseLimit(db: Db, { id, amount, max, ...row }: SpendRaise): Promise<Raised> {
+  const { budget, holder, from, until } = row
+  const inserted = await db
+    .insertInto('spend_raises')
+    .values({ id, budget, holder, from, until, amount })
+    .onConflict(of => of.column('id').doNothing())
+    .executeTakeFirst()
+  if (Number(inserted.numInsertedOrUpdatedRows) === 0) return 'repeated'
+  await db
+    .insertInto('spend')
+    .values({ budget, holder, from, until, ...none, raised: 0 })
+    .onConflict(of => of.columns(['budget', 'from', 'holder']).doNothing())
+    .execute()
+  const raised = await db
+    .updateTable('spend')
+    .set(eb => ({ raised: eb('raised', '+', amount) }))
+    .where(inWindow(row))
+    .where('holder', '=', holder)
+    .where('raised', '<=', max - amount)
+    .executeTakeFirst()
+  if (Number(raised.numUpdatedRows) > 0) return 'raised'
+  await db.deleteFrom('spend_raises').where('id', '=', id).execute()
+  return 'tooMuch'
+}
+
 /** A sum of many large integers is none: SQLite would throw. */
 const sumOf = <C extends string>(column: C) => sql<number>`sum(cast(${sql.ref(column)} as double precision))`.as(column)
 
-const inWindow = ({ budget, from }: SpendWindow) => sql`budget = ${budget} and "from" = ${from}`
+const inWindow = ({ budget, from }: SpendWindow) => sql<boolean>`budget = ${budget} and "from" = ${from}`
 
 const inAnyOf = <T>(rows: readonly T[], matches: (row: T) => RawBuilder<unknown>): RawBuilder<boolean> =>
   sql<boolean>`(${sql.join(

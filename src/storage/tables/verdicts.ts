@@ -9,6 +9,7 @@ import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
 import { measure } from './bytes.ts'
 import { find, findLive, findToChange, itemColumns, toBrief } from './items.ts'
+import { raiseLimit } from './spend.ts'
 
 type Claim = Parameters<HitlTable['claim']>[1]
 
@@ -81,13 +82,17 @@ async function approve(unit: Unit, item: HitlBrief, claim: Claim, entry: AuditEn
     approvedBefore: JSON.stringify(item.approvedBy),
   }
   const enough = approvedBy.length >= approvalsNeeded
+  // The item is locked: nothing keeps it from being claimed after this.
+  const raised = enough && claim.raise !== undefined && (await raiseLimit(db, claim.raise.terms))
+  if (raised !== false && raised !== 'raised') return 'notRaised'
   const attempt = enough ? item.attempt + 1 : item.attempt
   const result = enough
     ? await claimItem(db, { ...approval, ...claim, attempt, before: item.replay })
     : await countApproval(db, approval)
   const [after] = result.rows.map(toBrief)
-  if (after === undefined) return { lost: await findAgain(db, id) }
+  if (after === undefined) return { lost: await lostTo(db, id, raised) }
   unit.audit(withFacts(entry, { digest, approvals: approvedBy.length, approvalsNeeded, attempt }))
+  if (raised && claim.raise !== undefined) unit.audit(claim.raise.entry)
   const by = { agentId: item.agentId, by: claim.reviewer }
   if (!enough) {
     unit.event({ type: 'approval', at: claim.now, hitlId: id, data: { ...by, approvedBy, approvalsNeeded } })
@@ -228,6 +233,11 @@ export const withdraw: HitlOperations['withdraw'] = async (unit, id, { agentId, 
   unit.send(measure(unit.db, { id }))
   unit.event({ type: 'withdrawn', at: now, hitlId: id, data: { agentId, cause: entry.details['cause'] } })
   return { withdrawn }
+}
+
+function lostTo(db: Db, id: string, raised: 'raised' | false): Promise<HitlBrief> {
+  if (raised !== false) throw new Error('cannot happen: an item was changed although it was locked')
+  return findAgain(db, id)
 }
 
 async function findAgain(db: Db, id: string): Promise<HitlBrief> {

@@ -140,6 +140,26 @@ export function spend(t: Test, engine: Engine, other: Store): void {
     t.match(await table.lease([ask({ begins: true })], 1), [{ leased: 0, spent: 30, others: 0 }])
   })
 
+  t.test('a raise counts once in its window, and all raises add no more than they may', async t => {
+    const { spend: table, audit } = await engine(t)
+    const entry = { at: 1, actor: 'a', action: 'budget.raise', subject: 'daily', requestId: null, details: {} }
+    const raise = (id: string, amount: number, at = table) => at.raise({ ...row, id, amount, max: 100 }, entry)
+    t.equal(await raise('one', 60), 'raised')
+    t.equal(await raise('one', 60), 'repeated')
+    t.equal(await raise('two', 41), 'tooMuch')
+    t.equal(await raise('two', 10), 'raised', 'one that was refused may come again')
+    const many = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => raise(`many ${n % 4}`, 10, n < 4 ? table : other.spend)),
+    )
+    t.equal(many.filter(outcome => outcome === 'raised').length, 3, 'at once, in two gateways')
+    t.match(await table.find([row]), [{ raised: 100, spent: 0 }])
+    t.match(await table.lease([ask({ begins: true, needed: 200, least: 200 })], 1), [{ leased: 200, raised: 100 }])
+    t.match(await table.find([{ ...row, from: 2_000, until: 3_000 }]), [])
+    t.equal((await audit.list({ page: 1, pageSize: 10 }, { action: 'budget.raise' })).totalCount, 5)
+    await table.prune(2_001)
+    t.strictSame(await table.find([row]), [])
+  })
+
   t.test('rows of a window are listed with what is leased, and summed up', async t => {
     const { spend: table } = await engine(t)
     const rowOf = (holder: string, over: object = {}) => ({ ...row, holder, ...over })

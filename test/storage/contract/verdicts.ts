@@ -14,6 +14,27 @@ export function verdicts(t: Test, engine: Engine): void {
     t.strictSame(record?.details, { digest: 'digest h1', approvals: 1, approvalsNeeded: 1, attempt: 1 })
   })
 
+  t.test('a raise counts with the approval that claims the item, and with no other', async t => {
+    const store = await engine(t)
+    const row = { budget: 'b', holder: 'h', from: 1, until: 2 }
+    const raiseOf = (amount: number) => ({
+      terms: { ...row, id: `h1 ${amount}`, amount, max: 50 },
+      entry: entry('budget.raise', { subject: 'b' }),
+    })
+    const raised = async () => (await store.spend.find([row])).map(({ raised }) => raised)
+    await suspend(store, 'h1', { approvalsNeeded: 2 })
+    t.match(await approve(store, 'h1', { raise: raiseOf(20) }), { waiting: { id: 'h1' } })
+    t.strictSame(await raised(), [])
+    t.equal(await approve(store, 'h1', { reviewer: 'r2', raise: raiseOf(60) }), 'notRaised')
+    t.match(await get(store, 'h1'), { status: 'Pending', approvedBy: ['r1'] }, 'as if nobody had approved')
+    const both = await Promise.all(
+      ['r2', 'r3'].map((reviewer, n) => approve(store, 'h1', { reviewer, raise: raiseOf(30 + n) })),
+    )
+    t.equal(both.filter(result => typeof result === 'object' && 'claimed' in result).length, 1)
+    t.ok([30, 31].includes((await raised())[0]!))
+    t.equal((await actions(store)).filter(action => action === 'budget.raise').length, 1)
+  })
+
   t.test('a denial is final and drops what was sealed', async t => {
     const store = await engine(t)
     await suspend(store, 'h1')
@@ -37,7 +58,9 @@ export function verdicts(t: Test, engine: Engine): void {
       const calls = Array.from({ length: 50 }, (_, n) =>
         n % 2 === 0 ? approve(store, id, { reviewer: `r${n}` }) : deny(store, id, `r${n}`),
       )
-      results.push(...(await Promise.all(calls)).map(result => (result === 'notFound' ? { lost: result } : result)))
+      results.push(
+        ...(await Promise.all(calls)).map(result => (typeof result === 'string' ? { lost: result } : result)),
+      )
     }
     const won = results.filter(result => !('lost' in result))
     t.equal(won.length, ids.length)
