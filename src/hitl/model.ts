@@ -246,7 +246,12 @@ export function shortUrl(url: string): string {
   return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
 }
 
-/** The audit entry of a verdict; it names the request by its digest. */
+/** What entries of the audit trail say of a held request: which one, and what it asks for under which rule. */
+export function entryDetails({ agentId, digest, method, url, rule }: HitlBrief) {
+  return { agentId, digest, method, url: shortUrl(url), rule }
+}
+
+/** The audit entry of a verdict. */
 export function verdictEntry(
   now: number,
   verdict: Verdict,
@@ -259,7 +264,7 @@ export function verdictEntry(
     requestId: verdict.requestId,
     action,
     subject: item.id,
-    details: { agentId: item.agentId, digest: item.digest, comment: verdict.comment ?? null, ...more },
+    details: { ...entryDetails(item), comment: verdict.comment ?? null, ...more },
   }
 }
 

@@ -14,6 +14,7 @@ import {
   type Approval,
   type Approved,
   decided,
+  entryDetails,
   type HeldFacts,
   type HeldRequest,
   type HitlOptions,
@@ -222,6 +223,6 @@ function replayEntry(
     requestId: approval.requestId,
     action,
     subject: item.id,
-    details: { agentId: item.agentId, digest: item.digest, attempt: item.attempt, ...details },
+    details: { ...entryDetails(item), attempt: item.attempt, ...details },
   }
 }

@@ -17,6 +17,7 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
 }
 
 /** An identity provider at which people sign in to the console. */
@@ -31,7 +32,7 @@ function securityPolicy(provider: ConsoleProvider | undefined): string {
   const connect =
     provider === undefined ? "connect-src 'self'" : `connect-src 'self' ${new URL(provider.authority).origin}`
   const policy = contentSecurityPolicy.replace("connect-src 'self'", connect)
-  return `${policy}; require-trusted-types-for 'script'; trusted-types 'none'`
+  return `${policy}; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'`
 }
 
 const isolation = [

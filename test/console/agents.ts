@@ -73,6 +73,9 @@ t.test(
     // The list has a field of this name, too.
     await page.getByLabel('Name', { exact: true }).fill('billing bot')
     await page.getByLabel('Owner, who').fill('team-pay')
+    await page.getByLabel('Tags').fill('team: pay\nbad name: x')
+    await page.getByRole('button', { name: 'Register' }).click()
+    await sees(t, page.getByRole('alert'), /tags/)
     await page.getByLabel('Policy').selectOption('allow-all')
     await page.getByLabel('Tags').fill('team: pay')
     await assertAccessible(t, page, 'registration')
@@ -104,5 +107,10 @@ t.test(
     await page.goto(`${bench.url}/console/#/agents`)
     await page.getByLabel('Name, owner').fill('TEAM-PAY')
     await sees(t, page, '1 agent')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('billing')
+    await sees(t, page.getByRole('option'), /^Agent billing bot/)
+    await page.keyboard.press('Enter')
+    await sees(t, page.getByRole('heading'), 'billing bot')
   },
 )

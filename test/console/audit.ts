@@ -15,7 +15,7 @@ t.test('an auditor filters the trail, opens an entry, and follows it to its requ
   await assertAccessible(t, page, 'audit trail')
   await page.getByLabel('Action').selectOption('hitl.deny')
   await sees(t, page, '1 entry')
-  await sees(t, page.locator('.record'), /^1?\d* ?tester denied POST .*\/refunds of tester/)
+  await sees(t, page.locator('.record'), /^1?\d* ?tester denied POST http.*\/refunds of tester, under the rule posts/)
   await sees(t, page.locator('.record .said'), 'u{202e}')
   await page.getByRole('button', { name: 'Details' }).click()
   for (const text of ['comment', 'u{202e}', 'Hash', 'Follows']) await sees(t, page, text)

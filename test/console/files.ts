@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
+import { openChromium } from '../fixtures/chromium.ts'
 import { buildConsole } from '../fixtures/console.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { testdir } from '../fixtures/testdir.ts'
@@ -16,7 +17,7 @@ const get = (path: string, init?: RequestInit) => fetch(url + path, { redirect: 
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
-  "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+  "form-action 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 t.test('the page is served to everybody, under the strictest policy, and asked for again each time', async t => {
   const answer = await get('/console/')
@@ -110,4 +111,20 @@ t.test('a gateway whose console was not built says so', async t => {
   t.equal(answer.status, 404)
   t.match(await answer.json(), { code: 'not_found', detail: /npm run build:console/ })
   t.equal((await fetch(`${gateway.url}/console/assets/index.js`)).status, 404)
+})
+
+t.test('the console can be installed: the browser takes its manifest and its icons', async t => {
+  const context = await (await openChromium()).newContext()
+  t.teardown(() => context.close())
+  const page = await context.newPage()
+  const violations: string[] = []
+  page.on('console', message => violations.push(message.text()))
+  await page.goto(`${url}/console/`)
+  const session = await context.newCDPSession(page)
+  const { manifest, errors } = await session.send('Page.getAppManifest')
+  t.strictSame(errors, [])
+  t.match(manifest, { name: 'Agent Gateway', startUrl: `${url}/console/`, scope: `${url}/console/` })
+  const { installabilityErrors } = await session.send('Page.getInstallabilityErrors')
+  t.strictSame(installabilityErrors, [])
+  t.strictSame(violations, [])
 })

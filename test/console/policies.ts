@@ -100,6 +100,16 @@ t.test('an admin edits a policy: mistakes at their places, tests beside it, the 
   await sees(t, page, 'passes')
   await sees(t, page.locator('.diff ins'), 'Deny')
   await assertAccessible(t, page, 'the editor')
+  await text.fill(document.replace('"Allow"', '"D"'))
+  await page.evaluate(`(() => {
+    const area = document.getElementById('policy-text')
+    const behind = area.value.indexOf('"D"') + 2
+    area.setSelectionRange(behind, behind)
+  })()`)
+  await text.press('e')
+  await sees(t, page.locator('.words'), 'Deny')
+  await text.press('Enter')
+  t.equal(await text.inputValue(), document.replace('"Allow"', '"Deny"'))
   await page.locator('.primary:not(:disabled)', { hasText: 'Publish…' }).click()
   await assertAccessible(t, page, 'publishing')
   await page.getByLabel('Why, for').fill('nothing passes')

@@ -10,8 +10,14 @@ interface EntryProps {
   readonly entry: AuditRecord
   /** Names of agents by their id, as far as they are known. */
   readonly names: ReadonlyMap<string, string>
-  /** What held requests ask for, by their id, as far as it is known. */
-  readonly told: ReadonlyMap<string, string>
+  /** Held requests by their id, as far as they are known. */
+  readonly told: ReadonlyMap<string, Told>
+}
+
+/** What a held request asks for, and the rule that held it. */
+export interface Told {
+  readonly what: string
+  readonly rule: string | null | undefined
 }
 
 /** One entry, as a sentence. Its details and hashes are drawn when it is opened. */
@@ -22,8 +28,12 @@ export function Entry({ entry, names, told }: EntryProps) {
     <li class="record entry">
       <span class="record-what">
         <span class="hint seq">{seq}</span> <Who id={actor} names={names} /> <Did action={action} />{' '}
-        <Subject action={action} subject={subject} names={names} told={told} />
-        <Details details={details} names={names} />
+        <Subject
+          action={action}
+          subject={subject}
+          known={names.get(subject) ?? told.get(subject)?.what ?? asked(details)}
+        />
+        <Details details={{ rule: told.get(subject)?.rule, ...details }} names={names} />
       </span>
       <When at={timestamp} />
       <button type="button" class="plain" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -104,15 +114,21 @@ function Details({
   )
 }
 
+/** What a held request asks for, as its entry says. */
+export function asked(details: AuditRecord['details']): string | undefined {
+  const { method, url } = details as Readonly<Record<string, unknown>>
+  return typeof method === 'string' && typeof url === 'string' ? `${method} ${url}` : undefined
+}
+
 interface SubjectProps {
   readonly action: string
   readonly subject: string
-  readonly names: ReadonlyMap<string, string>
-  readonly told: ReadonlyMap<string, string>
+  /** How it is called, when that is known. */
+  readonly known: string | undefined
 }
 
-function Subject({ action, subject, names, told }: SubjectProps) {
-  const text = <Text value={names.get(subject) ?? told.get(subject) ?? subject} limit={200} />
+function Subject({ action, subject, known }: SubjectProps) {
+  const text = <Text value={known ?? subject} limit={300} />
   const place = isAgent(subject) && !action.startsWith('hitl.grant') ? 'agents' : placeOf(action)
   if (place === undefined) return text
   return (

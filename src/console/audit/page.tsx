@@ -10,7 +10,7 @@ import { Empty } from '../parts/states.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { search } from '../router.ts'
 import type { AgentPage, AuditPage as List, PastRequestPage } from '../types.ts'
-import { Entry } from './entry.tsx'
+import { asked, Entry, type Told } from './entry.tsx'
 import { FilterTime } from './filter-time.tsx'
 import { sentences } from './sentences.ts'
 import { Verification } from './verification.tsx'
@@ -19,8 +19,8 @@ import { Verification } from './verification.tsx'
 export const AuditPage: Page = () => {
   const filters = search.value
   const of = (name: string) => filters.get(name) ?? undefined
-  const asked = { action: of('action'), actor: of('actor'), subject: of('subject'), from: of('from'), to: of('to') }
-  const reading = useRead<List>(`/audit${query({ ...asked, before: of('before'), page: pageNumber(), pageSize: 50 })}`)
+  const wanted = { action: of('action'), actor: of('actor'), subject: of('subject'), from: of('from'), to: of('to') }
+  const reading = useRead<List>(`/audit${query({ ...wanted, before: of('before'), page: pageNumber(), pageSize: 50 })}`)
   const agents = useRead<AgentPage>('/agents?pageSize=200')
   const names = useMemo(() => new Map(agents.data?.items.map(({ id, name }) => [id, name])), [agents.data])
   const past = useRead<PastRequestPage>('/hitl/history?pageSize=200')
@@ -71,12 +71,15 @@ export const AuditPage: Page = () => {
 const actions = [['', 'Anything'], ...Object.keys(sentences).map(action => [action, action] as const)] as const
 
 /** What requests ask for: as entries of this page say, or in the words of their rule. */
-function toldBy(list: List | undefined, past: PastRequestPage | undefined): ReadonlyMap<string, string> {
+function toldBy(list: List | undefined, past: PastRequestPage | undefined): ReadonlyMap<string, Told> {
   const suspended = (list?.items ?? []).flatMap(({ action, subject, details }) => {
-    const { method, url } = details as Readonly<Record<string, unknown>>
-    return action === 'hitl.suspend' ? [[subject, `${method} ${url}`] as const] : []
+    const what = asked(details)
+    return what !== undefined && action === 'hitl.suspend' ? [[subject, { what, rule: null }] as const] : []
   })
-  const known = (past?.items ?? []).map(one => [one.id, whatOf(one) ?? `${one.method} ${one.url}`] as const)
+  const known = (past?.items ?? []).map(one => {
+    const what = [whatOf(one), `${one.method} ${one.url}`].filter(text => text !== null).join(', ')
+    return [one.id, { what, rule: one.rule }] as const
+  })
   return new Map([...suspended, ...known])
 }
 
