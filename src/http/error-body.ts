@@ -1,14 +1,15 @@
 /** Bodies of refusals: a problem document, in a form whose reason the client of each provider shows. */
-import { printableJson } from '../base/deceptive.ts'
+import { escapeDeceptive, printableJson } from '../base/deceptive.ts'
 import { type Refusal, refusalKinds } from '../base/refusals.ts'
 import { fieldValues } from './headers.ts'
 import { prefersJson } from './media-types.ts'
 
 /**
  * The member in which clients look for the reason. `google`: `error.status` is a name and `error.code` a number. `slack`:
- * `ok` and a code in `error`. `string`: a text in `error`. `text`: no JSON at all, as git prints it.
+ * `ok` and a code in `error`. `string`: a text in `error`. `registry`: a list in `errors` (OCI Distribution 1.1). `text`: no
+ * JSON at all, as git prints it. `s3` and `query`: the XML of AWS, for S3 and for services that take forms.
  */
-export type ErrorFormat = 'google' | 'slack' | 'string' | 'text'
+export type ErrorFormat = 'google' | 'slack' | 'string' | 'registry' | 'text' | 's3' | 'query'
 
 /** Body of a 401 for clients that do not ask for JSON (spec.md 5.4). */
 const unauthenticatedText = 'Missing or invalid authentication'
@@ -21,6 +22,9 @@ interface BodyOptions {
 
 /** A 401 has the text of the specification, unless the client or the called API uses JSON. */
 export function refusalBody(rawHeaders: readonly string[], refusal: Refusal, { requestId, format }: BodyOptions) {
+  if (format === 's3' || format === 'query') {
+    return { type: 'application/xml', body: xmlOf(refusal, requestId, format) }
+  }
   if (refusal.refusal === 'unauthenticated') {
     const accept = fieldValues(rawHeaders, 'accept')
     const isJson = format === 'text' ? false : prefersJson(accept, format !== undefined)
@@ -30,7 +34,8 @@ export function refusalBody(rawHeaders: readonly string[], refusal: Refusal, { r
     return { type: 'text/plain; charset=utf-8', body }
   }
   return {
-    type: 'application/problem+json',
+    // Clients of registries read no other type.
+    type: format === 'registry' ? 'application/json' : 'application/problem+json',
     body: printableJson(JSON.stringify(problem(refusal, requestId, format))),
   }
 }
@@ -38,9 +43,9 @@ export function refusalBody(rawHeaders: readonly string[], refusal: Refusal, { r
 function problem(refusal: Refusal, requestId: string, format: ErrorFormat | undefined): Record<string, unknown> {
   return {
     ...problemOf(refusal),
-    ...(format === undefined ? {} : membersOf(format, refusal)),
     requestId,
     ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
+    ...(format === undefined ? {} : membersOf(format, refusal)),
     ...refusal.members,
   }
 }
@@ -56,7 +61,30 @@ function membersOf(format: ErrorFormat, { refusal: code, status, detail }: Refus
   if (format === 'google') {
     return { error: { code: status, message: detail, status: googleStatus.get(status) ?? 'UNKNOWN', details: [] } }
   }
+  if (format === 'registry') return { errors: [{ code: code.toUpperCase(), message: detail }] }
   return format === 'slack' ? { ok: false, error: code } : { error: detail }
+}
+
+function xmlOf({ refusal: code, status, detail }: Refusal, requestId: string, format: 's3' | 'query'): string {
+  const error = `<Code>${code}</Code><Message>${xmlText(detail)}</Message>`
+  const id = `<RequestId>${requestId}</RequestId>`
+  const type = `<Type>${status < 500 ? 'Sender' : 'Receiver'}</Type>`
+  const whole =
+    format === 's3'
+      ? `<Error>${error}${id}</Error>`
+      : `<ErrorResponse><Error>${type}${error}</Error>${id}</ErrorResponse>`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${whole}\n`
+}
+
+const xmlText = (text: string): string => escapeDeceptive(text).replace(/[&<>]/g, char => `&#${char.charCodeAt(0)};`)
+
+/** Longest reason phrase, characters. */
+const maxPhrase = 200
+
+/** Title and reason on the status line: for programs that show nothing else of an answer. */
+export function reasonPhrase({ refusal: code, detail }: Refusal): string {
+  const phrase = `${refusalKinds[code].title}: ${escapeDeceptive(detail)}`.replace(/[^ -~]/g, '?')
+  return phrase.length <= maxPhrase ? phrase : `${phrase.slice(0, maxPhrase - 3)}...`
 }
 
 /** Error types of the SDKs of model providers, by status. */

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { printableJson } from '../base/deceptive.ts'
 import { type Refusal, refusalKinds } from '../base/refusals.ts'
-import { type ErrorFormat, refusalBody } from './error-body.ts'
+import { type ErrorFormat, reasonPhrase, refusalBody } from './error-body.ts'
 import { requestIdField, versionField } from './names.ts'
 
 /** Body bytes of a refused request that are read and dropped, so that the connection can stay open. */
@@ -68,19 +68,31 @@ async function sendStream(res: ServerResponse, status: number, { headers, body }
   await pipeline(body, res).catch(() => {})
 }
 
+/** What is known of the client of a refused request. */
+export interface RefusedClient {
+  /** Of errors that it reads. */
+  readonly format?: ErrorFormat | undefined
+  /** It knows nothing of the gateway, and may show its user the status line alone. */
+  readonly isUnaware?: boolean
+}
+
 /**
  * Sends a refusal. The header `Gateway-Error` names the code, so that the refusal cannot be mistaken for an answer of an
  * upstream. The rest of a request body is read and dropped when it is short; otherwise the connection is closed, since bytes
  * after an unread body may not be a request.
  *
- * @param format of errors that the client of the called host reads
  */
-export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string, format?: ErrorFormat): void {
+export function sendRefusal(
+  res: ServerResponse,
+  refusal: Refusal,
+  requestId: string,
+  client: RefusedClient = {},
+): void {
   if (res.headersSent) {
     res.destroy()
     return
   }
-  const { type, body } = refusalBody(res.req.rawHeaders, refusal, { requestId, format })
+  const { type, body } = refusalBody(res.req.rawHeaders, refusal, { requestId, format: client.format })
   const headers = ['Content-Type', type]
   if (refusal.refusal === 'unauthenticated' && refusal.headers === undefined) headers.push('WWW-Authenticate', 'Bearer')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
@@ -88,8 +100,8 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
   const unread = unreadBody(res.req)
   if (unread) headers.push('Connection', 'close')
   // pip, npm and `raise_for_status` of Python show the reason phrase alone.
-  const { title } = refusalKinds[refusal.refusal]
-  res.writeHead(refusal.status, title, ownHeaders(headers, requestId))
+  const phrase = client.isUnaware ? reasonPhrase(refusal) : refusalKinds[refusal.refusal].title
+  res.writeHead(refusal.status, phrase, ownHeaders(headers, requestId))
   if (unread) linger(res, body)
   else {
     res.end(body)

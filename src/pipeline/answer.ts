@@ -22,7 +22,8 @@ export function answer(exchange: Exchange, given: Refusal): void {
   else exchange.ending ??= 'refused'
   const { headers = [] } = refusal
   const whole = rateFields === undefined ? refusal : { ...refusal, headers: [...headers, ...rateFields] }
-  sendRefusal(res, whole, requestId, errorFormatOf(exchange.rawTarget))
+  const format = errorFormatOf(exchange.rawTarget, exchange.req.rawHeaders)
+  sendRefusal(res, whole, requestId, { format, isUnaware: exchange.addressing.road !== undefined })
 }
 
 /**

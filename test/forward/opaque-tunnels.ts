@@ -101,7 +101,7 @@ t.test('the policy decides method, host and port, and sees neither path, fields 
   }
   for (const [place, [phrase, code]] of Object.entries(expected)) {
     const answer = await gateway.exchange(t, connectBytes({ to: place, authorization, fields }))
-    t.match(answer, new RegExp(`^HTTP/1.1 ${phrase}\r\n[^]*"code":"${code}"`), place)
+    t.match(answer, new RegExp(`^HTTP/1.1 ${phrase}: [^]*"code":"${code}"`), place)
   }
   await openTunnel(t, gateway, { to, authorization, fields })
   const strict = {

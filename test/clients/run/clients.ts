@@ -20,8 +20,6 @@ export interface Client {
   readonly command: (ask: Ask) => readonly string[]
   /** All, if absent. */
   readonly modes?: readonly Mode[]
-  /** What it shows at least of a refusal, where that is not the reason: its title or its status. */
-  readonly refusal?: string
   /** Where it comes from: `basic` is there wherever `npm run test:system` runs, `more` is installed by `npm run test:clients`. */
   readonly from: 'basic' | 'more'
   /** It reads no variable, and calls through the gateway under `--lock` alone. */
@@ -100,7 +98,6 @@ export const clients: readonly Client[] = [
   },
   {
     ...{
-      refusal: 'Denied by policy',
       name: 'skopeo',
       title: 'skopeo, podman, docker',
       from: 'basic',
@@ -123,7 +120,6 @@ export const clients: readonly Client[] = [
       name: 'pip',
       title: 'pip',
       from: 'basic',
-      refusal: 'Denied by policy',
       version: [python, '-m', 'pip', '--version'],
       modes: packages,
     },
@@ -150,7 +146,6 @@ export const clients: readonly Client[] = [
       name: 'npm',
       title: 'npm',
       from: 'basic',
-      refusal: 'Denied by policy',
       version: ['npm', '--version'],
       modes: packages,
     },
@@ -180,7 +175,7 @@ export const clients: readonly Client[] = [
   { name: 'openai-python', title: 'openai for Python', from: 'more', ...byPython('openai') },
   { name: 'anthropic-python', title: 'anthropic for Python', from: 'more', ...byPython('anthropic') },
   { name: 'mcp-python', title: 'mcp for Python', from: 'more', modes: tools, ...byPython('mcp') },
-  { name: 'boto3', title: 'boto3', from: 'more', refusal: '403', ...byPython('boto3') },
+  { name: 'boto3', title: 'boto3', from: 'more', ...byPython('boto3') },
   {
     ...{ name: 'cargo', title: 'cargo', from: 'more', version: [...cargo, '--version'], modes: packages },
     command({ url }) {

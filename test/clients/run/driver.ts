@@ -176,7 +176,7 @@ const checks: Readonly<Record<Mode, Check>> = {
   async refused(t, field, asked) {
     const started = start(field, asked)
     t.not(await started.ended, 0)
-    t.match(started.said(), asked.client.refusal ?? reason)
+    t.match(started.said(), reason)
     t.strictSame(field.upstream.seen(asked.mode, asked.client.name), [])
   },
   async held(t, field, asked) {
