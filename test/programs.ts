@@ -1,12 +1,14 @@
 /**
- * The programs that `npm run test:system` calls and npm does not bring. Those that are missing are installed by root on
- * Debian; elsewhere the command that does it is printed.
+ * The programs that `npm run test:system` calls, or with the argument `packages` `npm run test:packages`, and npm does not bring.
+ * Those that are missing are installed by root on Debian; elsewhere the command that does it is printed.
  */
 import { spawnSync } from 'node:child_process'
-import { programs } from './fixtures/programs.ts'
+import { packagePrograms, programs } from './fixtures/programs.ts'
+
+const needed = process.argv[2] === 'packages' ? packagePrograms : programs
 
 const succeeds = (script: string): boolean => spawnSync('sh', ['-c', script], { stdio: 'ignore' }).status === 0
-const absent = (): readonly string[] => Object.keys(programs).filter(name => !succeeds(programs[name]!))
+const absent = (): readonly string[] => Object.keys(needed).filter(name => !succeeds(needed[name]!))
 
 /** Whether `apt-get` ran to its end; what it says is worth reading otherwise. */
 function aptGet(...args: readonly string[]): boolean {

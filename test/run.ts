@@ -102,7 +102,7 @@ function testFiles(): readonly string[] {
     'test/storage/contract/**',
     'test/storage/long-life/{server,statements}.ts',
     'test/*/child/**',
-    'test/system/**',
+    'test/{system,packages}/**',
   ]
   const all = globSync('test/*/**/*.ts', { cwd: root, exclude }).sort()
   const found = all.filter(file => !timed.test(readFileSync(join(root, file), 'utf8')))
@@ -197,7 +197,7 @@ function tellOthers(isAll: boolean): void {
   console.log(`Ran: ${names.size} files of tests${isAll ? ', lint, types, unused code and coverage' : ''}.`)
   if (!isAll) console.log(`Not run: ${others} other files, lint, types, unused code and coverage (npm test).`)
   const system = 'what calls programs of the system (npm run test:system), '
-  const more = 'faults of a fleet (test:faults), random tests at full length (test:long)'
+  const more = 'packages (test:packages), faults of a fleet (test:faults), random tests at full length (test:long)'
   if (isAll) console.log(`Not run: ${system}${more}.`)
 }
 

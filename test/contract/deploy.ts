@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { parse } from 'yaml'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../../deploy/${name}`, import.meta.url))
 
 t.test('the unit starts the Node.js and the package that the page installs', async t => {
-  const page = readFileSync(fileURLToPath(new URL('../../docs/running.md', import.meta.url)), 'utf8')
+  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8')
   const [, prefix = '', version] = /npm install --prefix (\S+) node@(\d+) \.\/agent-gateway/.exec(page) ?? []
   const { engines, bin } = JSON.parse(
     readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
@@ -30,4 +31,12 @@ t.test('the units set settings that exist', async t => {
       name,
     )
   }
+})
+
+t.test('the chart has the version of the package, and its schema names exactly its values', async t => {
+  const { version } = JSON.parse(readFileSync(pathOf('../package.json'), 'utf8'))
+  const read = (name: string) => readFileSync(pathOf(`helm/agent-gateway/${name}`), 'utf8')
+  t.match(parse(read('Chart.yaml')), { version, appVersion: version })
+  const { properties } = JSON.parse(read('values.schema.json'))
+  t.strictSame(Object.keys(properties).sort(), [...Object.keys(parse(read('values.yaml'))), 'global'].sort())
 })
