@@ -26,7 +26,7 @@ for (const [name, authorization] of Object.entries(cases)) {
     const client = await gateway.open(t)
     client.write(absolute(origin, { authorization }).replace('Connection: close\r\n', ''))
     const answer = await client.closed()
-    t.match(answer, /^HTTP\/1\.1 407 Proxy authentication required\r\n.*"code":"proxy_authentication_required"/s)
+    t.match(answer, /^HTTP\/1\.1 407 Proxy authentication required: .*"code":"proxy_authentication_required"/s)
     const [first, second, ...more] = valuesIn(answer, 'Proxy-Authenticate')
     t.equal(first, 'Basic realm="agent-gateway", charset="UTF-8"')
     t.match(second, /^Bearer (?:error="invalid_\w+", )?error_description="/)
@@ -92,7 +92,7 @@ t.test('an agent that was revoked gets the reason, also on a connection that it 
   await client.until(/hello from upstream/)
   await gateway.manage('POST', `/agents/${id}/revoke`)
   client.write(bytes)
-  t.match(await client.until(/"code"/), /HTTP\/1\.1 403 Agent revoked\r\n/)
+  t.match(await client.until(/"code"/), /HTTP\/1\.1 403 Agent revoked: /)
   t.equal(origin.seen.length, 1)
 })
 
