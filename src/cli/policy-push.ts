@@ -1,13 +1,11 @@
-import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
 import { type FieldError, StartupError } from '../base/refusals.ts'
 import { type PolicyInput, prepareSet } from '../policies/entry.ts'
 import { readPolicyFolder } from '../policies/files.ts'
 import { decisionSettings, languageOf, soloRulebooks } from '../policies/language.ts'
 import { createSelfTest } from '../policies/policy-tests.ts'
-import { requestAdminToken } from './admin-token.ts'
+import type { Pushed } from '../policies/push.ts'
+import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway } from './gateway-address.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy push FOLDER [--prune] [--at ADDRESS] [--config FILE]
@@ -16,11 +14,10 @@ Puts the policies in the files of FOLDER into the store of the running gateway, 
 They are in force in every gateway when the command ends. The tests of FOLDER, *.test.yaml, run first: when one fails, nothing is pushed.
 A policy that is in a file of the gateway, or in its settings, cannot be pushed.
 
-The token of an admin is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.
+${gatewayHelp}
 
   --prune        removes the policies made over the API that are not in FOLDER, unless something still names one
-  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration
+${atHelp}
 ${configHelp}
 
 Examples:
@@ -36,20 +33,11 @@ export async function run(shell: Shell): Promise<number> {
   const inputs = await readFolder(folder)
   const configuration = readConfiguration(shell, values.config)
   await testFolder(folder, inputs, configuration)
-  const gateway = await findGateway(configuration, values.at)
-  const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
   const body = { policies: inputs.map(({ document }) => document), prune: values.prune ?? false }
-  const { status, text } = await callJson(gateway, { method: 'PUT', path: '/policies', body, token })
-  const answer = parseJson(text)
-  if (status !== 200 || !isObject(answer)) {
-    const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
-    // openapi.json describes it.
-    const lines = (errors as readonly FieldError[]).map(error => describe(error, inputs))
-    throw new StartupError([`${gateway.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
-  }
-  for (const what of ['created', 'replaced', 'removed', 'unchanged']) {
-    // openapi.json describes it.
-    for (const name of answer[what] as readonly string[]) shell.print(`${what.padEnd(10)}${name}`)
+  const asking = { configuration, at: values.at, describe: (error: FieldError) => describe(error, inputs) }
+  const answer = await askGateway<Pushed>(shell, asking, { method: 'PUT', path: '/policies', body })
+  for (const what of ['created', 'replaced', 'removed', 'unchanged'] as const) {
+    for (const name of answer[what]) shell.print(`${what.padEnd(10)}${name}`)
   }
   return 0
 }

@@ -10,6 +10,7 @@ import type { FailedLogin, ManagementParts } from '../management/parts.ts'
 import type { Management } from '../management/router.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import type { WorkTurns } from '../pipeline/work-turns.ts'
+import { languageOf } from '../policies/language.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { logins, managementRequests } from '../telemetry/layout.ts'
 import { classOf, type Metrics } from '../telemetry/metrics.ts'
@@ -31,7 +32,7 @@ export interface ControlPlaneParts
   /** Whether this gateway is about to stop. */
   readonly isStopping: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
-  readonly rules: Pick<Rules, 'policies' | 'explain'>
+  readonly rules: Pick<Rules, 'policies' | 'explain' | 'work'>
   readonly hitl: ManagementParts['hitl']
   readonly budgets: ManagementParts['budgets']
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
@@ -60,6 +61,8 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
+    propose: (shapes, terms, before) =>
+      parts.rules.work.run(calls => calls.call('propose', [shapes, terms, languageOf(config), before])),
     verification: parts.verification,
     recording: parts.recording,
     hits: parts.recent.hits,

@@ -191,6 +191,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const onPolicies: ThreadPool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, onSettings, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
+  closers.push(() => rules.work.close())
   await store.feed.grants.follow({ load: () => followers.onGrant(undefined), change: id => followers.onGrant(id) })
   const events = await openEvents({ store, identity, report })
   const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })

@@ -8,6 +8,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from '../policies/language.ts'
 import { openPolicies, type Policies } from '../policies/open.ts'
 import { createSelfTest } from '../policies/policy-tests.ts'
+import { createPolicyThread, type PolicyThread } from '../policies/policy-thread.ts'
 import { createRulebooks } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { type OpenExplanation, openExplanation } from '../policy/evaluation/explain.ts'
@@ -24,6 +25,8 @@ export interface RulesParts extends Pick<Base, 'config' | 'onSettings' | 'baseDi
 
 /** The policies in force, and which of them apply to an agent. */
 export interface Rules {
+  /** Long work on policies, in a thread of its own. */
+  readonly work: PolicyThread
   readonly policies: Policies
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   /**
@@ -63,6 +66,7 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   }
   return {
     policies,
+    work: createPolicyThread(error => log.error({ error }, 'the thread for work on policies ended')),
     rulebookOf: createRulebooks(config, policies.book, parts.onSettings),
     explain(policy, description, turns) {
       const rulebook = soloRulebook(policy, decisionSettings(config))

@@ -17,6 +17,7 @@ import { keyHandlers } from './keys.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
+import { proposalHandlers } from './proposals.ts'
 import { recordingHandlers } from './recording.ts'
 import { registrationHandlers } from './registration.ts'
 import { createRouter, type Management } from './router.ts'
@@ -60,6 +61,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...identityHandlers(parts),
     ...recordingHandlers(parts),
     ...policyHandlers(parts),
+    ...proposalHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),
     ...grantHandlers(parts),

@@ -15,6 +15,7 @@ import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { RuleTally } from '../limits/rule-tally.ts'
 import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
+import type { MadePolicy, ProposalTerms } from '../policies/propose.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry, RecordedShapes, Store } from '../storage/store.ts'
@@ -32,6 +33,12 @@ export interface ManagementParts {
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
+  /** Makes a policy from shapes. @param before document of the policy that is narrowed */
+  readonly propose: (
+    shapes: readonly RecordedShapes[],
+    terms: ProposalTerms,
+    before: object | undefined,
+  ) => Promise<MadePolicy | Refusal>
   /** State of the verification of the audit trail. */
   readonly verification: Pick<TrailVerification, 'state'>
   /** What was recorded of the requests of an agent. */

@@ -7,6 +7,7 @@ import { factsOf } from '../policy/lint/examined.ts'
 import { type LintWarning, lintPolicy } from '../policy/lint/lint.ts'
 import type { Observed, Proposal } from '../policy/propose/learn.ts'
 import type { ProposedRule } from '../policy/propose/rules.ts'
+import { totalOf } from '../policy/propose/template.ts'
 
 /** What a proposal makes of the requests that it was made from. */
 export interface ProposalReport {
@@ -40,7 +41,7 @@ export function tryProposal(
     if (stricter(former, effect) !== effect)
       throw new Error(`cannot happen: the proposal allows more: ${request.head.url}`)
   }
-  const of = (wanted: string) => eligible.filter(one => effects.get(one) === wanted).length
+  const of = (wanted: string) => totalOf(eligible.filter(one => effects.get(one) === wanted))
   if (before === undefined && of('Deny') > 0) throw new Error('cannot happen: the proposal denies what was recorded')
   return { warnings: lintPolicy(parsed.policy).warnings, allowed: of('Allow'), held: of('Hitl') }
 }

@@ -27,7 +27,7 @@ interface NotedCall {
   readonly key: string | undefined
 }
 
-interface CountedShape extends Omit<ShapeCount, 'days'> {
+interface ShapeTally extends Omit<ShapeCount, 'days'> {
   count: number
   firstAt: number
   lastAt: number
@@ -37,8 +37,8 @@ interface CountedShape extends Omit<ShapeCount, 'days'> {
 
 /** What the recorder has of one agent. */
 interface OfAgent {
-  readonly known: Map<string, CountedShape>
-  readonly entries: Map<string, CountedShape>
+  readonly known: Map<string, ShapeTally>
+  readonly entries: Map<string, ShapeTally>
   waiting: number
   skipped: boolean
 }
@@ -171,7 +171,7 @@ export class ShapeRecorder {
     this.#size += 1
   }
 
-  #entryOf(of: OfAgent, { agent, outcome }: RecordedCall, shape: KeptShape, at: number): CountedShape | undefined {
+  #entryOf(of: OfAgent, { agent, outcome }: RecordedCall, shape: KeptShape, at: number): ShapeTally | undefined {
     const texts = { shape: JSON.stringify(shape), outcome: JSON.stringify(outcome) }
     const digest = hash('sha256', `${texts.shape}\n${texts.outcome}`, 'base64url').slice(0, 22)
     const known = of.entries.get(digest)
@@ -180,7 +180,7 @@ export class ShapeRecorder {
       of.skipped = true
       return undefined
     }
-    const entry: CountedShape = {
+    const entry: ShapeTally = {
       agentId: agent.id,
       digest,
       ...texts,
@@ -212,7 +212,7 @@ export class ShapeRecorder {
   }
 }
 
-function add(entry: CountedShape, at: number): void {
+function add(entry: ShapeTally, at: number): void {
   if (entry.count === 0) {
     entry.firstAt = at
     entry.days = []

@@ -1,4 +1,4 @@
-import { areWithin, coversShape, likenessOf, type RecordedRequest, type Template } from './template.ts'
+import { areWithin, covers, likenessOf, type RecordedRequest, type Template, totalOf } from './template.ts'
 
 /** A template with the effect of its rule. */
 export interface Judged {
@@ -37,7 +37,7 @@ export function judge(
     const alike = byLikeness.get(likenessOf(template, template.agentId)) ?? []
     const cause = causeToHold(
       template,
-      alike.filter(({ shape }) => coversShape(template, shape)),
+      alike.filter(one => covers(template, one)),
       options,
     )
     return { template, effect: cause === '' ? 'Allow' : 'Hitl', cause }
@@ -51,7 +51,7 @@ function causeToHold(
   { promotes }: JudgeOptions,
 ): string {
   if (decided.some(({ verdict, effect }) => verdict === 'denied' || effect === 'Deny')) return 'also denied'
-  const approved = decided.length
+  const approved = totalOf(decided)
   if (approved > 0 && (!promotes || approved < approvalsToPromote)) return 'approved by people'
   if (method === 'DELETE' && approved === 0) return 'deletes'
   if (reading.includes(method)) return ''

@@ -6,7 +6,7 @@ import { factsOf } from '../lint/examined.ts'
 import { judge } from './judge.ts'
 import { documentOf, type Observed, type Proposal } from './learn.ts'
 import { type ProposedRule, rulesOf } from './rules.ts'
-import { type RecordedRequest, templatesOf } from './template.ts'
+import { type CountedRequests, type RecordedRequest, templatesOf } from './template.ts'
 
 /** Room for the end of a name. */
 const maxName = 100
@@ -34,10 +34,18 @@ export function narrow(compiled: CompiledPolicy, observed: Observed, isExact: bo
 }
 
 /** The rule that allows the request today; null: the default. Undefined when it is not allowed. */
-function deciderOf(compiled: CompiledPolicy, { request }: RecordedRequest): string | null | undefined {
+function deciderOf(compiled: CompiledPolicy, { request, counted }: RecordedRequest): string | null | undefined {
+  if (counted !== undefined) return countedFor(compiled.policy, counted)
   const found = walk(compiled, factsOf(request))
   if (found.effect !== 'Allow') return undefined
   return found.last?.rule.name ?? null
+}
+
+/** Its values are not known: it counts for the rule that decided it, if that still allows. */
+function countedFor(policy: Policy, { policy: name, rule }: CountedRequests): string | null | undefined {
+  if (name !== policy.name) return undefined
+  if (rule === null) return policy.default === 'Allow' ? null : undefined
+  return policy.rules.find(one => one.name === rule)?.effect === 'Allow' ? rule : undefined
 }
 
 class Narrower {

@@ -1,7 +1,7 @@
 import { type SegmentClass, segmentClasses } from '../../base/segment-class.ts'
 
 /** Different values that must have been recorded in a place before their class stands for them. */
-const fewestValues = 3
+export const fewestValues = 3
 /** Classes of which only values of one length are taken together: their lengths tell kinds of ids apart. */
 const ofOneLength = ['hex', 'key']
 
@@ -86,7 +86,14 @@ function classesAmong(below: ReadonlyMap<string, string>): { segments: readonly 
   return many.map(({ segments, found: { name } }) => ({ segments, name: `{id:${name}}` }))
 }
 
+/** No segment of a path begins with a space. */
+const classMark = ' '
+
+/** A segment that stands for any value of a class, among those of paths. */
+export const classSegment = (name: string): string => `${classMark}{id:${name}}`
+
 /** A segment in a pattern, standing for itself. */
 function literalSegment(segment: string): string {
+  if (segment.startsWith(classMark)) return segment.slice(classMark.length)
   return /[*\\]|^\{.*\}$/.test(segment) ? segment.replace(/[*\\{]/g, '\\$&') : segment
 }

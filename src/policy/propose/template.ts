@@ -1,6 +1,8 @@
+import { segmentClass } from '../../base/segment-class.ts'
 import type { Effect } from '../language/model.ts'
 import { compilePathPattern } from '../language/operators/patterns.ts'
 import type { DescribedRequest } from '../request/describe.ts'
+import type { KeptPlace } from './kept.ts'
 import { patternsOf } from './segments.ts'
 import type { Shape } from './shape.ts'
 
@@ -18,7 +20,27 @@ export interface RecordedRequest {
   readonly verdict: 'approved' | 'denied' | null
   /** Names of the signals of its risk. */
   readonly signals: readonly string[]
+  /** Absent: it is one request. */
+  readonly counted?: CountedRequests
 }
+
+/** Requests with the same shape and outcome, of which one is an example. */
+export interface CountedRequests {
+  readonly count: number
+  /** Days since the epoch on which they came. */
+  readonly days: readonly number[]
+  /** Milliseconds since the epoch; the last one is `at`. */
+  readonly firstAt: number
+  /** Path of all of them. */
+  readonly path: readonly KeptPlace[]
+  /** Segments from which the pattern is made: ids that stand for their class are classes. */
+  readonly segments: readonly string[]
+  /** The policy and the rule that decided; a rule of null is the default. */
+  readonly policy: string | null
+  readonly rule: string | null
+}
+
+const countOf = ({ counted }: RecordedRequest): number => counted?.count ?? 1
 
 /** Requests with these signals of the risk teach nothing. */
 export const badSignals: readonly string[] = ['secret-in-body', 'metadata-address', 'tool-changed', 'unreadable-body']
@@ -61,7 +83,7 @@ export function templatesOf(recorded: readonly RecordedRequest[], isExact: boole
   const alike = Map.groupBy(recorded, ({ agentId, shape: { segments: _, ...rest } }) => JSON.stringify([agentId, rest]))
   return [...alike.values()].flatMap(group => {
     const byPath = [...Map.groupBy(group, pathOf).values()]
-    const segments = byPath.flatMap(ofPath => ofPath.slice(0, 1).map(({ shape }) => shape.segments))
+    const segments = byPath.flatMap(ofPath => ofPath.slice(0, 1).map(segmentsOf))
     const patterns = patternsOf(segments, isExact)
     const byPattern = Map.groupBy(byPath.keys(), place => patterns[place] ?? '')
     return [...byPattern].flatMap(([pattern, places]) => {
@@ -73,31 +95,42 @@ export function templatesOf(recorded: readonly RecordedRequest[], isExact: boole
   })
 }
 
-const pathOf = ({ shape }: RecordedRequest): string => shape.segments.join('/')
+const segmentsOf = ({ shape, counted }: RecordedRequest): readonly string[] => counted?.segments ?? shape.segments
+const pathOf = (one: RecordedRequest): string => segmentsOf(one).join('/')
 
 const dayMs = 86_400_000
 
 function evidenceOf(recorded: readonly RecordedRequest[]): Evidence {
-  const times = recorded.map(({ at }) => at)
   return {
-    count: recorded.length,
-    days: new Set(times.map(at => Math.floor(at / dayMs))).size,
-    first: times.reduce((one, other) => Math.min(one, other)),
-    last: times.reduce((one, other) => Math.max(one, other)),
-    approved: recorded.filter(({ verdict }) => verdict === 'approved').length,
+    count: totalOf(recorded),
+    days: new Set(recorded.flatMap(({ at, counted }) => counted?.days ?? Math.floor(at / dayMs))).size,
+    first: recorded.map(({ at, counted }) => counted?.firstAt ?? at).reduce((one, other) => Math.min(one, other)),
+    last: recorded.map(({ at }) => at).reduce((one, other) => Math.max(one, other)),
+    approved: totalOf(recorded.filter(({ verdict }) => verdict === 'approved')),
   }
 }
+
+export const totalOf = (recorded: readonly RecordedRequest[]): number =>
+  recorded.reduce((sum, one) => sum + countOf(one), 0)
 
 /** What must be equal for a template to cover another one, or a request. */
 export function likenessOf({ method, origin, facts, names }: Omit<Shape, 'segments'>, agentId: string): string {
   return JSON.stringify([agentId, method, origin, facts, names.map(([field]) => field)])
 }
 
-/** Whether a request fits a template of its likeness. */
-export function coversShape({ pattern, names }: Template, shape: Shape): boolean {
+/** Whether a request fits a template of its likeness, or one of those may that it is an example of. */
+export function covers({ pattern, names }: Template, { shape, counted }: RecordedRequest): boolean {
   const test = compilePathPattern(pattern)
-  const hasPath = typeof test !== 'string' && test(`/${shape.segments.join('/')}`)
+  const wanted = pattern.slice(1).split('/')
+  const path = counted?.path.map((place, at) => idLike(place, wanted[at] ?? '') ?? shape.segments[at])
+  const hasPath = typeof test !== 'string' && test(`/${(path ?? shape.segments).join('/')}`)
   return hasPath && areWithin(shape.names, names)
+}
+
+/** An id of the class of a place that a segment of a pattern names; undefined when it names none. */
+function idLike(place: KeptPlace, wanted: string): string | undefined {
+  if (typeof place === 'string') return undefined
+  return segmentClass(place[0])?.holds(wanted) === true ? wanted : undefined
 }
 
 /** Whether each of the objects has no further name. */

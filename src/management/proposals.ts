@@ -1,0 +1,82 @@
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
+import type { MadePolicy } from '../policies/propose.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { bodyOf, type Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
+
+/** As openapi.json describes it. */
+interface ProposalOrder {
+  readonly agentIds: readonly string[]
+  readonly mode?: 'learn' | 'narrow'
+  readonly policy?: string
+  readonly name?: string
+  readonly since?: string
+  readonly until?: string
+  readonly exact?: boolean
+  readonly promote?: boolean
+  readonly unseen?: 'Hitl' | 'Deny'
+}
+
+/** Policies from what was recorded. Nothing is put in force. */
+export function proposalHandlers({ registry, book, recording, propose, clock }: ManagementParts): Handlers['guarded'] {
+  return {
+    async proposePolicy(call): Promise<Reply | Refusal> {
+      const order = bodyOf<ProposalOrder>(call)
+      const agents = order.agentIds.map(id => registry.get(id)).filter(agent => agent !== undefined)
+      if (agents.length < order.agentIds.length) return invalid('agentIds', 'must be ids of agents')
+      const before = toNarrow(order, agents, book)
+      if (isRefusal(before)) return before
+      const shapes = await Promise.all([...new Set(agents)].map(({ id }) => recording.of(id)))
+      const terms = {
+        name: order.name ?? 'proposed',
+        since: timeOf(order.since, 0),
+        until: timeOf(order.until, clock.now() + 1),
+        isExact: order.exact === true,
+        promotes: order.promote === true,
+        unseen: order.unseen ?? 'Hitl',
+      }
+      const made = await propose(shapes, terms, before)
+      if (isRefusal(made)) return made
+      const gaps = shapes.map(({ incompleteSince }) => incompleteSince).filter(since => since !== null)
+      return jsonReply(200, shown(made, gaps.length === 0 ? null : gaps.reduce((one, other) => Math.min(one, other))))
+    },
+  }
+}
+
+const invalid = (field: string, message: string): Refusal =>
+  refuse('invalid_body', undefined, { errors: [{ field, message }] })
+
+const timeOf = (text: string | undefined, other: number): number => (text === undefined ? other : Date.parse(text))
+
+/** The policy that is narrowed: the named one, or that of all agents; undefined when a new one is learned. */
+function toNarrow(
+  { mode, policy }: ProposalOrder,
+  agents: readonly AgentRecord[],
+  book: ManagementParts['book'],
+): object | undefined | Refusal {
+  if (mode === 'learn') return undefined
+  const names = new Set(policy === undefined ? agents.map(({ policyName }) => policyName) : [policy])
+  const [name = null] = names
+  if (names.size > 1 && mode === undefined) return undefined
+  if (names.size > 1) return invalid('policy', 'must be given: the agents have different policies')
+  const found = name === null ? undefined : book.entry(name)?.document
+  if (found === undefined && mode === 'narrow') return invalid('policy', 'must be the name of a policy')
+  return found
+}
+
+function shown(
+  { proposal: { document, made }, yaml, tests, used, allowed, held, leftOut, warnings }: MadePolicy,
+  gap: number | null,
+) {
+  const evidence = [...made].map(([rule, { evidence: found, agents, cause }]) => {
+    const { count, days, first, last, approved } = found
+    const times = { firstAt: new Date(first).toISOString(), lastAt: new Date(last).toISOString() }
+    return { rule, count, days, ...times, approved, agents, cause }
+  })
+  return {
+    ...{ policy: document, yaml, tests, evidence, used, allowed, held, leftOut },
+    warnings: warnings.map(({ code, path, message }) => ({ code, path, message })),
+    incompleteSince: gap === null ? null : new Date(gap).toISOString(),
+  }
+}

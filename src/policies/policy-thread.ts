@@ -1,0 +1,96 @@
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import { type Link, openLink } from '../runtime/link.ts'
+import type { PolicyWork } from './policy-worker.ts'
+
+/** Long work on policies, one piece after the other in a thread of its own. */
+export interface PolicyThread {
+  /** Rejects when the thread dies. */
+  run<T>(work: (calls: Link<PolicyWork>) => Promise<T>): Promise<T | Refusal>
+  close(): Promise<unknown>
+}
+
+/** Pieces that may wait. */
+const maxWaiting = 8
+/** Longest time of one piece, milliseconds. */
+const longestMs = 60_000
+/** An idle thread gives its memory back, some 30 MiB. */
+const idleMs = 20_000
+
+// Only the extension differs between sources and the built package.
+const workerUrl = new URL(`./policy-worker${extname(import.meta.url)}`, import.meta.url)
+
+export function createPolicyThread(onCrash: (error: Error) => void): PolicyThread {
+  const thread = new WorkerOnDemand(onCrash)
+  let waiting = 0
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    async run(work) {
+      if (waiting >= maxWaiting) return refuse('busy', 'Others wait for work on policies. Try again later.')
+      waiting += 1
+      const mine = last.then(() => thread.once(work))
+      last = mine.catch(() => {})
+      return await mine.finally(() => {
+        waiting -= 1
+      })
+    },
+    close: () => thread.close(),
+  }
+}
+
+/** A thread that ends when it is idle, and when a piece of work takes too long. */
+class WorkerOnDemand {
+  readonly #onCrash: (error: Error) => void
+  #worker: Worker | undefined
+  #calls: Link<PolicyWork> | undefined
+  #idle: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(onCrash: (error: Error) => void) {
+    this.#onCrash = onCrash
+  }
+
+  /** One piece of work. */
+  async once<T>(work: (calls: Link<PolicyWork>) => Promise<T>): Promise<T | Refusal> {
+    if (this.#isClosed) return refuse('draining')
+    clearTimeout(this.#idle)
+    this.#calls ??= this.#start()
+    let isLate = false
+    const limit = setTimeout(() => {
+      isLate = true
+      void this.#end()
+    }, longestMs)
+    try {
+      return await work(this.#calls)
+    } catch (error) {
+      if (isLate) return refuse('busy', 'This took more than a minute. Ask for less.')
+      throw error
+    } finally {
+      clearTimeout(limit)
+      this.#idle = setTimeout(() => this.#end(), idleMs).unref()
+    }
+  }
+
+  close(): Promise<unknown> {
+    this.#isClosed = true
+    clearTimeout(this.#idle)
+    return this.#end()
+  }
+
+  #start(): Link<PolicyWork> {
+    const started = new Worker(workerUrl, { name: 'policies' })
+    started.on('error', this.#onCrash)
+    started.on('exit', () => {
+      if (this.#worker === started) this.#worker = this.#calls = undefined
+    })
+    this.#worker = started
+    return openLink<object, PolicyWork>(started, {}, { unrefIdle: true })
+  }
+
+  #end(): Promise<unknown> {
+    const ending = this.#worker?.terminate()
+    this.#worker = this.#calls = undefined
+    return ending ?? Promise.resolve()
+  }
+}
