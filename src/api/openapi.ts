@@ -15,6 +15,8 @@ export interface BodyRule {
   readonly required: boolean
   /** JSON pointer of its schema in the document; undefined when its handler checks the body. */
   readonly schema: string | undefined
+  /** It is no JSON: its handler gets the bytes, which it must have to verify them. */
+  readonly isForm: boolean
 }
 
 /** One operation, for the router. */
@@ -51,7 +53,7 @@ interface OperationObject {
   readonly 'x-any-query'?: boolean
   readonly 'x-body-checked-by'?: string
   readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly required: boolean }
+  readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, unknown>> }
 }
 
 export interface OpenApiDocument {
@@ -73,6 +75,8 @@ export function withPublicMetrics(document: OpenApiDocument): OpenApiDocument {
   if (get === undefined) return document
   return { ...document, paths: { ...document.paths, '/metrics': { get: { ...get, 'x-roles': [] } } } }
 }
+
+const formType = 'application/x-www-form-urlencoded'
 
 /** Every operation that the control plane answers; those of the proxy (`x-handled-by`) are left out. */
 export function readOperations(document: OpenApiDocument): readonly ApiOperation[] {
@@ -100,6 +104,7 @@ function readOperation(document: OpenApiDocument, pointer: string, operation: Op
     anyQuery: operation['x-any-query'] === true,
     body: operation.requestBody && {
       required: operation.requestBody.required,
+      isForm: formType in operation.requestBody.content,
       schema:
         operation['x-body-checked-by'] === undefined
           ? `${pointer}/requestBody/content/application~1json/schema`

@@ -1,4 +1,5 @@
 import { receiversOf } from '../gateway/receivers.ts'
+import { testChannels } from '../gateway/slack.ts'
 import { openUpstreams } from '../gateway/upstreams.ts'
 import type { HitlEvent } from '../hitl/events.ts'
 import type { Receiver } from '../hitl/receiver.ts'
@@ -9,7 +10,7 @@ import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.t
 
 export const help = `usage: agent-gateway hitl test-message [--json] [--config FILE]
 
-Sends one message about a request that does not exist to each webhook, and by e-mail, as the settings of HumanInTheLoop say.
+Sends one message about a request that does not exist to each webhook and channel of Slack, and by e-mail, as the settings of HumanInTheLoop say.
 Prints who accepted it. Exit code 0 when all did, else 1. The gateway need not run.
 
 ${jsonHelp}: receivers with name, ok, failure
@@ -33,7 +34,9 @@ export async function run(shell: Shell): Promise<number> {
     ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
   })
   try {
-    const receivers = receiversOf({ config, clock: systemClock, upstreams, post: upstreams.ownRequests.post })
+    const slack = testChannels(config, upstreams.ownRequests)
+    const { post } = upstreams.ownRequests
+    const receivers = receiversOf({ config, clock: systemClock, upstreams, post, slack })
     const tested = await Promise.all(receivers.map(test))
     if (values.json === true) printJson(shell, { receivers: tested })
     else print(shell, tested)
@@ -44,7 +47,8 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 function print(shell: Shell, tested: readonly TestedReceiver[]): void {
-  if (tested.length === 0) shell.complain('No receiver is set. Add HumanInTheLoop:Webhooks or HumanInTheLoop:Email.')
+  if (tested.length === 0)
+    shell.complain('No receiver is set. Add HumanInTheLoop:Webhooks, HumanInTheLoop:Slack or HumanInTheLoop:Email.')
   for (const { name, ok, failure } of tested) {
     if (ok) shell.print(`${name}: accepted`)
     else shell.complain(`${name}: not accepted: ${failure}`)

@@ -2,6 +2,7 @@ import { getHeapStatistics } from 'node:v8'
 import { normaliseHost } from '../base/host.ts'
 import { budgetsProblem } from './budgets.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
+import { mailProblem, serviceProblem, slackProblem } from './receivers.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
 
@@ -186,6 +187,10 @@ const checks: readonly CrossCheck[] = [
     problem: ({ HumanInTheLoop }) => mailProblem(HumanInTheLoop.Email),
   },
   {
+    settings: [schema.HumanInTheLoop.Slack.BotToken],
+    problem: ({ HumanInTheLoop }) => slackProblem(HumanInTheLoop.Slack),
+  },
+  {
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {
       const problems = HumanInTheLoop.Webhooks.flatMap((hook, index) => {
@@ -271,19 +276,4 @@ export function crossCheck(config: Config, given: ConfigFindings['given'], fallb
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }
   return problems
-}
-
-function mailProblem({ Host, From, To, User, Password }: Config['HumanInTheLoop']['Email']): string | false {
-  if (Host === undefined) return false
-  if (From === undefined || To.length === 0) return 'From and To must be set'
-  return (User === undefined) !== (Password === undefined) && 'User and Password belong together'
-}
-
-function serviceProblem({ Format, Key, Url }: Config['HumanInTheLoop']['Webhooks'][number]): string | undefined {
-  if (Format === 'pagerDuty' && Key === undefined) return 'Key must be set: the integration key of PagerDuty'
-  if (Key !== undefined && Format !== 'pagerDuty' && Format !== 'ntfy') return `Key is not used by the format ${Format}`
-  if (Format === 'ntfy' && Url !== undefined && !/^\/[\w-]{1,64}$/.test(new URL(Url).pathname)) {
-    return 'Url must end with the topic, as in https://ntfy.sh/my-topic'
-  }
-  return undefined
 }

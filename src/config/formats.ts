@@ -82,6 +82,10 @@ export const mailAddress: TextFormat = value =>
     ? undefined
     : 'must be an address such as reviews@example.com'
 
+/** An id of Slack, of a workspace or a channel. */
+export const slackId: TextFormat = value =>
+  /^[A-Z][A-Z0-9]{2,31}$/.test(value) ? undefined : 'must be an id such as C0123ABCD'
+
 export const httpUrl: TextFormat = value => {
   const url = URL.parse(value)
   const plain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === ''

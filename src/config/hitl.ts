@@ -1,14 +1,19 @@
 import { hitlEvents } from '../base/hitl-events.ts'
 import { defaultRisk } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem } from './entropy.ts'
-import { hitlEvent, hostName, httpUrl, mailAddress } from './formats.ts'
-import { choice, integer, list, number, objects, optional, secret, secretFile } from './setting.ts'
+import { hitlEvent, hostName, httpUrl, mailAddress, slackId } from './formats.ts'
+import { choice, integer, list, number, objects, optional, secret, secretFile, text } from './setting.ts'
+
+/** Whose events a receiver gets. */
+const wantedRequests = {
+  Rules: list('Rules whose requests are sent, by name; empty sends all.'),
+  Owners: list('Owners of the agents whose events are sent; empty sends all.'),
+} as const
 
 /** Which events a receiver gets, and when. */
 const wantedEvents = {
   Events: list(`Kinds of events to send, of ${hitlEvents.join(', ')}; empty sends pending.`, hitlEvent),
-  Rules: list('Rules whose requests are sent, by name; empty sends all.'),
-  Owners: list('Owners of the agents whose events are sent; empty sends all.'),
+  ...wantedRequests,
   AfterMinutes: integer(0, 'Requests are sent once they have waited so long undecided; 0 sends them at once.', {
     max: 720,
   }),
@@ -67,6 +72,22 @@ export const hitl = {
     },
     'Receivers of the events of requests held for review, each with the settings that are described here.',
   ),
+  Slack: {
+    BotToken: secret('Bot token of the Slack app (xoxb-…), which sends and edits the messages; absent: no Slack app.'),
+    AppToken: secret('App-level token (xapp-…): clicks come over an outgoing WebSocket, without an open port.'),
+    SigningSecret: secret('Signing secret of the app: clicks come to POST /hitl/slack.'),
+    Team: optional('Id of the workspace; clicks of other workspaces are refused.', slackId),
+    Channels: objects(
+      { Id: optional('Id of a channel that the app is a member of.', slackId), ...wantedRequests },
+      'Channels that get the requests.',
+    ),
+    Verdicts: choice(
+      ['none', 'deny', 'rules'],
+      'deny',
+      'Verdicts that linked reviewers may give in Slack; rules: approvals too, where the rule has chatApproval.',
+    ),
+    ApiUrl: text('https://slack.com/api', 'Address of the Web API; another one for GovSlack.', httpUrl),
+  },
   Email: {
     Host: optional('SMTP server for e-mail about requests held for review; absent: no e-mail.', hostName),
     Port: integer(587, 'TCP port: 465 begins with TLS, others change to it. Without TLS only on this machine.', {

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Account } from './account.tsx'
 import { Help } from './help.tsx'
 import { useKeys } from './keys.ts'
 import { liveness } from './live.ts'
@@ -18,6 +19,7 @@ const nearEdge = 48
 export function Header() {
   const [helps, setHelps] = useState(false)
   const [goes, setGoes] = useState(false)
+  const [showsAccount, setShowsAccount] = useState(false)
   useKeys({ '?': () => setHelps(true) })
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
@@ -76,15 +78,21 @@ export function Header() {
           ?
         </button>
         {agent !== undefined && (
-          <span class="who" title={`${agent.id}: ${agent.roles.join(', ')}`}>
+          <button
+            type="button"
+            class="plain who"
+            title={`${agent.id}: ${agent.roles.join(', ')}`}
+            onClick={() => setShowsAccount(true)}
+          >
             {agent.name}
-          </span>
+          </button>
         )}
         <button type="button" class="plain" onClick={signOut}>
           Sign out
         </button>
       </div>
       {helps && <Help onClose={() => setHelps(false)} />}
+      {showsAccount && <Account onClose={() => setShowsAccount(false)} />}
       {goes && <Palette onClose={() => setGoes(false)} />}
     </header>
   )

@@ -53,7 +53,6 @@ export interface ControlPlaneParts
 /** The management API over the parts of a gateway. */
 export function createControlPlane(parts: ControlPlaneParts): Management {
   const { config, clock, store, identity, rules, bounds } = parts
-  const { managementRate } = parts.limits
   const { metrics } = parts.telemetry
   const fencedAs = createFenced(parts.fence)
   return createManagement({
@@ -76,9 +75,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     tokenKeys: identity.tokens.keys,
     authority: parts.authority,
     noteRefusal: parts.repeats.note,
-    takeCall: callerId =>
-      managementRate.take(callerId, clock.steady()) ??
-      takeAsked(managementRate, callerId, { now: () => clock.steady() }),
+    takeCall: createTakeCall(parts),
     callLimit: () => paceOf(config.System.ManagementRateLimit),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
     store,
@@ -100,6 +97,12 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     noteFailedLogin: createLoginNotes(parts),
   })
 }
+
+/** Calls of people by the rate of the management API. */
+export const createTakeCall =
+  ({ limits: { managementRate }, clock }: Pick<ControlPlaneParts, 'limits' | 'clock'>): ManagementParts['takeCall'] =>
+  callerId =>
+    managementRate.take(callerId, clock.steady()) ?? takeAsked(managementRate, callerId, { now: () => clock.steady() })
 
 /** Counts logins by what became of them. */
 function countedGrant(grant: Grant, metrics: Metrics): Grant {

@@ -25,7 +25,7 @@ import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { type AuthorityHolder, auditAuthority, manageAuthority, openAuthority } from './authority.ts'
 import { type Base, createFenced } from './base.ts'
-import { createControlPlane } from './control-plane.ts'
+import { createControlPlane, createTakeCall } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
 import { createHitl, type Hitl, openEvents } from './hitl.ts'
 import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
@@ -220,7 +220,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   })
   const recording = openRecording({ ...foundation, dataPlane }, closers)
   const budgets = budgetsOf(foundation, limits)
-  const hitl = createHitl({ ...foundation, dataPlane, budgets })
+  const hitl = createHitl({ ...foundation, dataPlane, budgets, takeCall: createTakeCall({ ...foundation, limits }) })
   const watched = { ...foundation, hitl, limits, telemetry, budgets, recording, ...watches }
   const overview = createOverview(watched)
   const { bounds, workTurns, interception } = dataPlane

@@ -15,6 +15,8 @@ import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
 import { openReceivers } from './receivers.ts'
+import type { Rules } from './rules.ts'
+import { openSlack, type Slack } from './slack.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -27,6 +29,9 @@ export interface HitlParts
   readonly telemetry: Pick<Telemetry, 'metrics'>
   readonly events: EventLog
   readonly budgets: Pick<Budgets, 'raiseOfApproval'>
+  readonly rules: Pick<Rules, 'policies'>
+  /** Takes one call of a person by the rate of the management API: 0, or the milliseconds to wait. */
+  readonly takeCall: (personId: string) => number | Promise<number>
 }
 
 /** Everything about requests that wait for a person. */
@@ -34,6 +39,8 @@ export interface Hitl {
   readonly queue: Queue
   readonly grants: Grants
   readonly events: EventLog
+  /** Undefined without a Slack app. */
+  readonly slack: Slack | undefined
   /** Aborts when the gateway stops: ends event streams and waits. */
   readonly stopping: AbortSignal
   /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
@@ -71,10 +78,6 @@ const describing =
 export function createHitl(parts: HitlParts): Hitl {
   const { config, clock, store, member, identity, dataPlane, events, report } = parts
   const { metrics } = parts.telemetry
-  const receivers = openReceivers({
-    ...parts,
-    ...{ describe: describing(identity), ownerOf: id => identity.registry.get(id)?.ownerId },
-  })
   const stopping = new AbortController()
   noteActivity(events, parts.recent)
   const queue = createQueue({
@@ -97,14 +100,21 @@ export function createHitl(parts: HitlParts): Hitl {
     ...recordDenials(parts),
     onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
   })
+  const slack = openSlack({ ...parts, queue, reviewerOf: id => reviewerOf(identity, id) })
+  const receivers = openReceivers({
+    ...parts,
+    slack: slack?.channels ?? [],
+    ...{ describe: describing(identity), ownerOf: id => identity.registry.get(id)?.ownerId },
+  })
   let sweeping: Promise<void> | undefined
   async function sweep(): Promise<void> {
     await parts.repeats.sweep()
     await queue.sweep()
     await receivers.sweep()
+    await slack?.sweep()
   }
   return {
-    queue,
+    ...{ queue, slack },
     grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
     stopping: stopping.signal,
@@ -117,12 +127,8 @@ export function createHitl(parts: HitlParts): Hitl {
     },
     stop: () => stopping.abort(),
     async finish(limitMs) {
-      await inTime(queue.idle(), limitMs, nothing)
-      const givenUp = queue.giveUp().catch(error => {
-        report('replays that were given up could not be recorded', error)
-        return 0
-      })
-      const count = await inTime(givenUp, recordMs, () => 0)
+      const count = await endReplays(queue, limitMs, report)
+      await slack?.close()
       await receivers.finish()
       return count
     },
@@ -158,6 +164,16 @@ const raisesOf =
     const terms = { id: `${id} ${attempt + 1}`, hitlId: id, ...budget, amount, comment }
     return budgets.raiseOfApproval(budget.name, terms, { agent: reviewer, requestId })
   }
+
+/** Waits for requests that are being sent, and gives up the others. Returns how many. */
+async function endReplays(queue: Queue, limitMs: number, report: HitlParts['report']): Promise<number> {
+  await inTime(queue.idle(), limitMs, nothing)
+  const givenUp = queue.giveUp().catch(error => {
+    report('replays that were given up could not be recorded', error)
+    return 0
+  })
+  return inTime(givenUp, recordMs, () => 0)
+}
 
 function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string): Person | undefined {
   const agent = problemOf(id) === undefined ? registry.get(id) : undefined

@@ -21,6 +21,8 @@ export interface ReceiverParts extends Pick<Base, 'config' | 'onSettings' | 'clo
   readonly events: NotifierOptions['events']
   readonly describe: NotifierOptions['describe']
   readonly ownerOf: NotifierOptions['ownerOf']
+  /** The channels of the Slack app. */
+  readonly slack: readonly Receiver[]
 }
 
 export interface Receivers extends Pick<Notifier, 'sweep'> {
@@ -76,18 +78,21 @@ function openAll({ upstreams, telemetry, ...parts }: ReceiverParts): readonly Re
 
 const receiverSettings = ({ HumanInTheLoop: { Webhooks, Email } }: Config) => ({ Webhooks, Email: { ...Email } })
 
-interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams'> {
+interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams' | 'slack'> {
   readonly post: Post
 }
 
-/** The webhooks in their order, and e-mail if it is set. */
-export function receiversOf({ config, clock, upstreams, post }: ReceiverList): readonly Receiver[] {
+/** The webhooks in their order, e-mail if it is set, and the channels of the Slack app. */
+export function receiversOf({ config, clock, upstreams, post, slack }: ReceiverList): readonly Receiver[] {
   const { Webhooks, Email } = config.HumanInTheLoop
   const { ownRequests, ca } = upstreams
   const options = { clock, publicUrl: consoleUrlOf(config) }
-  const receivers = Webhooks.map((hook, index) => webhookReceiver(hook, { index, post, ...options }))
-  if (Email.Host === undefined) return receivers
-  return [...receivers, mailReceiver({ settings: Email, connect: ownRequests.connect, ca, ...options })]
+  const { connect } = ownRequests
+  return [
+    ...Webhooks.map((hook, index) => webhookReceiver(hook, { index, post, ...options })),
+    ...(Email.Host === undefined ? [] : [mailReceiver({ settings: Email, connect, ca, ...options })]),
+    ...slack,
+  ]
 }
 
 function countedPost(post: Post, metrics: Metrics): Post {

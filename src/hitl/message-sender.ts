@@ -38,6 +38,8 @@ interface DeliveryResult {
 const backOff = [1_000, 5_000, 30_000, 120_000, 600_000]
 /** Messages read at a time. */
 const readAtOnce = 20
+/** A service that asks for more is asked again after it. */
+const longestWaitMs = 600_000
 /** Messages of a minute in a chat. The requests that come then are one message of the next minute. */
 const chatPerMinute = 20
 /** Requests in that message; more have another one. */
@@ -47,6 +49,8 @@ export class MessageSender {
   readonly name: string
   /** Times at which the lease ends. The steady clock of a paused machine stands still. */
   lease: { readonly steady: number; readonly wall: number } | undefined
+  /** Messages that were sent before may be out of date. */
+  mustCatchUp = false
   readonly #options: SenderOptions
   readonly #burst: Burst
   #sending: Promise<void> | undefined
@@ -83,6 +87,7 @@ export class MessageSender {
     try {
       while (this.#more && this.#mayGoOn) {
         this.#more = false
+        if (this.mustCatchUp) await this.#catchUp()
         const isBatch = this.#burst.endsInBatch()
         const limit = isBatch ? longestBatch : readAtOnce
         const read = await deliveries.next(this.name, limit)
@@ -94,6 +99,13 @@ export class MessageSender {
     } finally {
       this.#sending = undefined
     }
+  }
+
+  async #catchUp(): Promise<void> {
+    const { receiver, stop } = this.#options
+    this.mustCatchUp = false
+    // What fails is tried again the next time.
+    await receiver.catchUp?.(stop).catch(() => {})
   }
 
   /** False when the rest must be sent later or by another gateway. */
@@ -178,7 +190,9 @@ export class MessageSender {
     const { stop, delays = backOff } = this.#options
     this.#burst.count()
     let failure: unknown
-    for (const delay of [0, ...delays]) {
+    let waitMs = 0
+    for (const least of [0, ...delays]) {
+      const delay = Math.max(least, waitMs)
       // The pause is aborted only when the gateway stops: nothing more is sent.
       if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
       if (!this.#mayGoOn) return { left: true, failure }
@@ -186,6 +200,7 @@ export class MessageSender {
         const refused = await send()
         if (refused === undefined) return { left: false }
         failure = refused.failure
+        waitMs = Math.min(refused.waitMs ?? 0, longestWaitMs)
         if (!refused.isPassing) return { left: false, failure }
       } catch (error) {
         failure = error

@@ -42,6 +42,8 @@ export interface HeldDecision {
   readonly ruleReason: string | null
   readonly title: string | null
   readonly operation: string | null
+  /** What a chat shows, if the request may be approved there. */
+  readonly chat?: readonly { readonly field: string; readonly value: string }[] | null
   /** Verdicts of different reviewers that the rule asks for. */
   readonly approvals: number
   readonly matched: readonly unknown[]
@@ -105,6 +107,14 @@ export interface Suspended {
 /** The caller: an agent of the registry with its current roles. */
 export type Person = Pick<AgentRecord, 'id' | 'ownerId' | 'roles'>
 
+/** A verdict that was given in a chat, for the trail. */
+export interface ChatOrigin {
+  readonly via: 'slack'
+  readonly user: string
+  readonly channel: string
+  readonly message: string
+}
+
 export interface Verdict {
   readonly reviewer: Person
   /** At most 2,000 characters. Kept as given. */
@@ -112,6 +122,7 @@ export interface Verdict {
   readonly requestId: string | null
   /** Digests of the request that the reviewer saw: any other is not decided. Absent: not checked. */
   readonly digests?: readonly string[] | undefined
+  readonly origin?: ChatOrigin | undefined
 }
 
 /** Terms of a grant: requests that pass without review for a while (`hitl/grants.ts`). */
@@ -264,7 +275,7 @@ export function verdictEntry(
     requestId: verdict.requestId,
     action,
     subject: item.id,
-    details: { ...entryDetails(item), comment: verdict.comment ?? null, ...more },
+    details: { ...entryDetails(item), comment: verdict.comment ?? null, ...verdict.origin, ...more },
   }
 }
 

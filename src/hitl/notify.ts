@@ -49,6 +49,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     const taken = new Set(await store.deliveries.take(names, { owner, now: wall, until }))
     for (const sender of senders) {
       sender.lease = taken.has(sender.name) ? { steady: steady + leaseMs, wall: until } : undefined
+      sender.mustCatchUp = true
     }
     void sendAll()
   }

@@ -6,8 +6,9 @@ import type { HitlEvent } from './events.ts'
 import { type Hook, isChat, type MessageOptions, messageOf, messageOfMore, type Post } from './messages/message.ts'
 import { incidentEvents } from './messages/pager-duty.ts'
 
-type HitlSettings = Pick<Config['HumanInTheLoop'], 'Webhooks' | 'Email'>
+type HitlSettings = Pick<Config['HumanInTheLoop'], 'Webhooks' | 'Email' | 'Slack'>
 export type MailSettings = HitlSettings['Email']
+export type SlackSettings = HitlSettings['Slack']
 
 /** Messages that wait in an order of their own. */
 export interface MessageQueue {
@@ -25,6 +26,8 @@ export interface NotAccepted {
   readonly failure: unknown
   /** The same message may be accepted later. */
   readonly isPassing: boolean
+  /** The service asks to wait so long, milliseconds. */
+  readonly waitMs?: number | undefined
 }
 
 /** Sends once. Resolves with undefined when the message was accepted; rejects when the service was not reached, or at the abort. */
@@ -37,14 +40,17 @@ export interface Receiver extends Pick<Hook, 'Rules' | 'Owners'> {
   readonly send: Send<[event: HitlEvent]>
   /** One message about so many requests, of which `event` is the newest. */
   readonly sendMore: Send<[event: HitlEvent, count: number]>
+  /** Brings messages up to date that were sent before; called now and then. */
+  readonly catchUp?: Send<[]>
 }
 
 const minute = 60_000
 
 /** The queues of all receivers of these settings. */
-export const queuesOf = ({ Webhooks, Email }: HitlSettings): readonly MessageQueue[] => [
+export const queuesOf = ({ Webhooks, Email, Slack }: HitlSettings): readonly MessageQueue[] => [
   ...Webhooks.flatMap(queuesOfHook),
   ...(Email.Host === undefined ? [] : queuesOfMail(Email)),
+  ...(Slack.BotToken === undefined ? [] : Slack.Channels.flatMap(queuesOfSlack)),
 ]
 
 /** The events that a gateway with these settings stores for them. */
@@ -61,6 +67,23 @@ function queuesOfHook(hook: Hook, index: number): readonly MessageQueue[] {
 
 export const queuesOfMail = (mail: MailSettings): readonly MessageQueue[] =>
   queuesNamed({ name: 'e-mail', label: 'e-mail', types: typesOf({ ...mail, Format: 'generic' }) }, mail)
+
+/** Whatever changes the state of a request: its message shows it. */
+const stateEvents = [
+  'pending',
+  'approved',
+  'released',
+  'denied',
+  'withdrawn',
+  'expired',
+  'completed',
+  'failed',
+  'unknown',
+]
+
+export const queuesOfSlack = ({ Id }: Pick<SlackSettings['Channels'][number], 'Id'>): readonly MessageQueue[] => [
+  { name: `slack ${Id}`, label: `Slack channel ${Id}`, types: stateEvents, afterMs: 0 },
+]
 
 /** With `AfterMinutes` requests have a queue of their own: what ends a request is sent at once. */
 function queuesNamed(

@@ -1,6 +1,6 @@
 import { refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
-import type { ChatIdentity } from '../storage/store.ts'
+import type { ChatIdentity } from '../storage/identities.ts'
 import { by } from './agents.ts'
 import { bodyOf, done, type Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'

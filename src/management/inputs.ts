@@ -9,6 +9,7 @@ import { readBody } from '../http/body.ts'
 import type { ManagementCall } from './call.ts'
 
 const maxBodyBytes = 1_048_576
+const maxFormBytes = 65_536
 /** Unknown query parameters that a refusal names, and characters of each: more would help nobody. */
 const maxUnknown = 10
 const maxUnknownLength = 100
@@ -41,7 +42,9 @@ export function createInputs(operation: ApiOperation, checks: (pointer: string) 
     },
     async readBody(req, res) {
       if (operation.body === undefined) return { value: undefined }
-      const bytes = await receive(req, res)
+      const { isForm } = operation.body
+      const bytes = await receive(req, res, isForm ? maxFormBytes : maxBodyBytes)
+      if (isForm && !isRefusal(bytes)) return { value: bytes }
       return isRefusal(bytes) ? bytes : parseBody(req, bytes, operation.body, checkBody)
     },
   }
@@ -64,11 +67,11 @@ function readParameter(parameter: QueryParameter, given: readonly string[]): str
   return parameter.type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
 }
 
-function receive(req: IncomingMessage, res: ServerResponse): Promise<Buffer | Refusal> {
+function receive(req: IncomingMessage, res: ServerResponse, limit: number): Promise<Buffer | Refusal> {
   if (req.headers['content-encoding'] !== undefined)
     return Promise.resolve(refuse('unsupported_media_type', 'Send the body without Content-Encoding.'))
   if (req.headers.expect !== undefined) res.writeContinue()
-  return readBody(req, maxBodyBytes)
+  return readBody(req, limit)
 }
 
 function parseBody(

@@ -22,6 +22,7 @@ import { recordingHandlers } from './recording.ts'
 import { registrationHandlers } from './registration.ts'
 import { createRouter, type Management } from './router.ts'
 import { signInHandlers } from './sign-in.ts'
+import { slackHandlers } from './slack.ts'
 import { verdictHandlers } from './verdicts.ts'
 
 /** Milliseconds that `GET /health` waits for its checks. */
@@ -32,9 +33,11 @@ export function createManagement(parts: ManagementParts): Management {
   const { store, clock, metrics } = parts
   const signIn = signInHandlers(parts)
   const authority = authorityHandlers(parts)
+  const slack = slackHandlers(parts)
   const open = {
     ...signIn.open,
     ...authority.open,
+    ...slack.open,
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...healthHandlers({
       checks: {
@@ -71,6 +74,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...overviewHandlers(parts),
     ...fleetHandlers(parts),
     ...authority.guarded,
+    ...slack.guarded,
   }
   return createRouter(
     metrics.isPublic ? withPublicMetrics(openApi) : openApi,

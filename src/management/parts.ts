@@ -9,6 +9,8 @@ import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
+import type { LinkCodes } from '../hitl/slack/link.ts'
+import type { SignedCall } from '../hitl/slack/verify.ts'
 import type { Authority } from '../intercept/authority.ts'
 import type { Rotation } from '../intercept/stored-authority.ts'
 import type { Denials, Incidents } from '../limits/incidents.ts'
@@ -54,6 +56,8 @@ export interface ManagementParts {
     readonly queue: Queue
     readonly grants: Pick<Grants, 'list' | 'revoke'>
     readonly events: EventLog
+    /** Undefined without a Slack app. */
+    readonly slack: SlackEntry | undefined
     /** Aborts when the gateway stops: streams of events end. */
     readonly stopping: AbortSignal
   }
@@ -102,6 +106,15 @@ export interface ManagementParts {
   readonly ownUrls: readonly string[]
   /** Address of the client: logins from it are slowed down after failures. */
   readonly clientAddress: (req: IncomingMessage) => string
+}
+
+/** What comes from Slack, and how people bind their accounts. */
+export interface SlackEntry {
+  readonly links: Pick<LinkCodes, 'open'>
+  /** Whether the call is Slack's and was not taken before; undefined when clicks come another way. */
+  readonly isSlack: ((call: SignedCall) => boolean) | undefined
+  /** Takes a payload, and returns at once; false when there are too many. */
+  readonly take: (payload: unknown) => boolean
 }
 
 /** The authority whose certificates stand in for those of upstreams. */

@@ -22,6 +22,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   hitl_shown: ['id'],
   hitl_sealed: ['id'],
   hitl_totals: ['agentId'],
+  messages: ['channel', 'reference'],
   grants: ['id'],
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],

@@ -2,15 +2,17 @@
  * The methods of the contract by table, and whether each writes. Writes need a transaction of their own on every
  * engine, and an engine in a thread needs the names on both sides.
  */
+
+import type { DeliveryTable } from './deliveries.ts'
+import type { IdentityTable } from './identities.ts'
+import type { MessageTable } from './messages.ts'
 import type { Db } from './schema.ts'
 import type {
   AgentTable,
   AuditTable,
   CodeTable,
-  DeliveryTable,
   GrantTable,
   HitlTable,
-  IdentityTable,
   PolicyTable,
   ShapeTable,
   SpendTable,
@@ -25,6 +27,7 @@ export interface Tables {
   readonly identities: IdentityTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
+  readonly messages: MessageTable
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly shapes: ShapeTable
@@ -81,6 +84,7 @@ export const methods = {
     lapse: 'write',
     prune: 'write',
   },
+  messages: { keep: 'write', stale: 'read', note: 'write' },
   grants: {
     insert: 'write',
     active: 'read',

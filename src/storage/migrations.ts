@@ -3,6 +3,7 @@
  */
 import { type RawBuilder, sql } from 'kysely'
 import { type Migration, Migrator, type MigratorProps } from 'kysely/migration'
+import { chats } from './migrations-chats.ts'
 import type { Db } from './schema.ts'
 import { shapeTables } from './shape-tables.ts'
 
@@ -26,6 +27,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     ...queueIndexes,
     ...grants,
     ...webhooks(count),
+    ...chats,
     ...trail(bytes, count),
     ...others(bytes),
   ]
@@ -89,14 +91,6 @@ const registry = [
     "lastUsedAt" bigint
   )`,
   sql`create index agent_keys_agent on agent_keys ("agentId", "createdAt")`,
-  sql`create table identities (
-    provider text not null,
-    team text not null,
-    "user" text not null,
-    "agentId" text not null references agents (id) on delete cascade,
-    primary key (provider, team, "user")
-  )`,
-  sql`create index identities_agent on identities ("agentId")`,
   sql`create table policies (
     name text primary key,
     document text not null,

@@ -8,6 +8,7 @@ import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
 import { identities } from './tables/identities.ts'
+import { messages } from './tables/messages.ts'
 import { policies } from './tables/policies.ts'
 import { shapes } from './tables/shapes.ts'
 import { spend } from './tables/spend.ts'
@@ -30,6 +31,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   identities,
   policies,
   hitl,
+  messages,
   grants,
   tools,
   shapes,

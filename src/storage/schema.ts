@@ -5,11 +5,12 @@
  */
 import type { Generated, Kysely } from 'kysely'
 import type { SpendRow } from '../limits/spend-lease.ts'
+import type { ChatIdentity } from './identities.ts'
+import type { ChatMessage } from './messages.ts'
 import type {
   AgentKey,
   AgentRecord,
   AuditRecord,
-  ChatIdentity,
   CodeRecord,
   GrantRecord,
   HitlRecord,
@@ -173,6 +174,7 @@ export interface Schema {
   hitl_shown: HitlShownRow
   hitl_sealed: HitlSealedRow
   hitl_totals: HitlTotalsRow
+  messages: ChatMessage
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: ToolDigestsRow

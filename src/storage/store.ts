@@ -7,6 +7,7 @@ import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
 import type { IdentityTable } from './identities.ts'
+import type { MessageTable } from './messages.ts'
 import type { PolicyTable } from './policies.ts'
 import type { ShapeTable } from './shapes.ts'
 import type { ClaimedRaise, SpendTable } from './spend.ts'
@@ -17,10 +18,8 @@ export type { AgentChange, AgentKey, AgentRecord, AgentStatus, AgentTable, KeyUs
 export type { AuditEntry, AuditFilter, AuditRecord, AuditTable, ChainLink, Looked, Page, Paged } from './audit.ts'
 export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
-export type { DeliveryTable } from './deliveries.ts'
 export type { Deadlines, Due } from './due.ts'
 export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
-export type { ChatIdentity, IdentityTable } from './identities.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export type { RecordedShapes, ShapeCount, ShapeTable } from './shapes.ts'
 export type { ClaimedRaise, Raised, SpendRaise, SpendTable, SpendTotals, SpendWindow, StoredSpend } from './spend.ts'
@@ -282,6 +281,7 @@ export interface Store {
   readonly identities: IdentityTable
   readonly policies: PolicyTable
   readonly hitl: HitlTable
+  readonly messages: MessageTable
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly shapes: ShapeTable

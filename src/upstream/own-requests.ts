@@ -28,6 +28,8 @@ class OwnRequestError extends Error {
 export interface OwnRequests {
   /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
   post(message: PostMessage, signal: AbortSignal): Promise<number>
+  /** Posts once, and reads the answer when its status is 200: at most 64 KiB, not compressed. Rejects as `post` does. */
+  ask(message: PostMessage, signal: AbortSignal): Promise<OwnAnswer>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
   fetch(url: URL): Promise<Uint8Array>
   /** Opens a TCP connection in the clear: the protocol on it is the caller's. */
@@ -64,13 +66,15 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
     return body
   }
 
+  const send = ({ url, headers, body }: PostMessage, limits: Pick<Limits, 'bytes' | 'signal'>): Promise<OwnAnswer> => {
+    const { origin, path } = destinationOf(new URL(url))
+    const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
+    return exchange(origin, request, { ms: postTimeoutMs, ...limits }, parts)
+  }
+
   return {
-    async post({ url, headers, body }, signal) {
-      const { origin, path } = destinationOf(new URL(url))
-      const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
-      const head = await exchange(origin, request, { ms: postTimeoutMs, bytes: 0, signal }, parts)
-      return head.status
-    },
+    post: async (message, signal) => (await send(message, { bytes: 0, signal })).status,
+    ask: (message, signal) => send(message, { bytes: maxDocumentBytes, signal }),
     fetch: url => read(url, { method: 'GET', fields: documentFields, body: null }),
     async connect(host, port, signal) {
       const origin = createOrigin('http', normaliseHost(host) ?? host, port)
@@ -110,7 +114,7 @@ interface Limits {
   readonly isTrusted?: boolean
 }
 
-interface OwnAnswer extends Pick<ResponseHead, 'status' | 'fields'> {
+export interface OwnAnswer extends Pick<ResponseHead, 'status' | 'fields'> {
   readonly body: Uint8Array
 }
 

@@ -85,7 +85,7 @@ t.test('MaxHeldBytes has room for the longest body that is held', async t => {
 
 t.test('a webhook needs an address', async t => {
   t.strictSame(problems('HumanInTheLoop: { Webhooks: [{ Url: "https://a.example/" }, {}, { Format: slack }] }'), [
-    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url must be set',
+    'gateway.yaml:1:19: HumanInTheLoop:Webhooks: entry 1, entry 2: Url or UrlFromFile must be set',
   ])
 })
 

@@ -12,6 +12,7 @@ import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
 import { identities } from './contract/identities.ts'
+import { messages } from './contract/messages.ts'
 import { policies } from './contract/policies.ts'
 import { queue } from './contract/queue.ts'
 import { races } from './contract/races.ts'
@@ -43,6 +44,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   spend(t, engine, other)
   codes(t, engine)
   identities(t, engine, other)
+  messages(t, engine)
   deliveries(t, engine)
   sweeps(t, engine, other)
   audit(t, engine)
@@ -81,11 +83,13 @@ function noting(store: Store, called: Set<string>): Store {
     deliveries,
     audit,
     identities,
+    messages,
   } = store
   return {
     ...store,
     agents: noted('agents', agents),
     identities: noted('identities', identities),
+    messages: noted('messages', messages),
     policies: noted('policies', policies),
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),

@@ -20,6 +20,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'agent.identities': 'set the chat accounts of',
   'agent.trust': 'changed the trust of',
   'console.code': 'made a sign-in link for',
+  'console.linkCode': 'made a code that links an account of',
   'hitl.approve': 'approved',
   'hitl.deny': 'denied',
   'hitl.digestMismatch': 'found another request than was held under',

@@ -48,9 +48,12 @@ function factsOf(data: HitlEvent['data']): Notice['facts'] {
   ])
 }
 
-function factsIn(facts: readonly (readonly [string, unknown])[]): Notice['facts'] {
+/** What is there, as plain text: secrets are marked, and nothing hides or reorders it. */
+export function factsIn(facts: readonly (readonly [string, unknown])[]): Notice['facts'] {
   return facts.flatMap(([name, value]) =>
-    typeof value === 'string' && value !== '' ? [[name, escapeDeceptive(redactText(value))] as const] : [],
+    typeof value === 'string' && value !== ''
+      ? [[escapeDeceptive(name), escapeDeceptive(redactText(value))] as const]
+      : [],
   )
 }
 

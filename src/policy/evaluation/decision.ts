@@ -23,6 +23,12 @@ export interface MatchedCondition {
   readonly actual: unknown
 }
 
+/** A field of `chatFields` with its value, redacted and in one line. */
+export interface ChatFact {
+  readonly field: string
+  readonly value: string
+}
+
 /** `atLeast`: not all was asked, since the rest could not have changed the outcome; the score may be higher. */
 export interface RiskScore {
   readonly score: number
@@ -68,6 +74,8 @@ export interface DecisionRecord<E extends Effect = Effect> extends DecisionCore,
   readonly ruleReason: string | null
   /** For reviewers: the title of the rule with the values of the request; null where it has none. */
   readonly title: string | null
+  /** What a chat shows, if the request may be approved there. */
+  readonly chat: readonly ChatFact[] | null
   /** For reviewers of a held request: its operation (operation.ts); null where method and path show it. */
   readonly operation: string | null
   /** The conditions that held, with the values they saw. */

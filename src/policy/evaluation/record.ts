@@ -3,6 +3,7 @@ import type { Facts } from '../request/facts.ts'
 import { once } from '../turns/evaluation.ts'
 import { True } from '../values/truth.ts'
 import { rulesBefore } from './candidates.ts'
+import { chatOf } from './chat.ts'
 import type { Allowed, Decision, DecisionRecord, DecisionSource, MatchedCondition, ShadowOutcome } from './decision.ts'
 import { operationOf } from './operation.ts'
 import { matchedConditions, riskReason, ruleReason, unreadableFields } from './reason.ts'
@@ -92,6 +93,7 @@ function recordDecision<E extends Effect>(outcome: DecisionOutcome, effect: E): 
     publicReason: publicReasonOf(outcome, rule),
     ruleReason: rule?.rule.reason || null,
     title: held?.title === undefined || policy === undefined ? null : titleText(held.title, facts, policy.scope.zone),
+    chat: effect === 'Hitl' ? chatOf(outcome, held?.chatFields) : null,
     operation: effect === 'Hitl' ? operationOf(facts) : null,
     matched,
     risk,
@@ -210,7 +212,7 @@ export function heldDecision(
 /** Members of a decision that no rule has made. */
 const unruled = {
   ...{ policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
-  ...{ ruleReason: null, title: null, operation: null },
+  ...{ ruleReason: null, title: null, chat: null, operation: null },
   ...usualTerms,
 }
 

@@ -1,3 +1,4 @@
+import { compileChatFields } from '../language/chat.ts'
 import { compileCondition, fieldOf, type Scope, type Test } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import { appliesUnread, type Condition, type Effect, type Node, type Policy, type Rule } from '../language/model.ts'
@@ -17,6 +18,8 @@ export interface CompiledRule {
   readonly whenUnreadable: Truth
   /** Undefined when the rule has none. */
   readonly title: Title | undefined
+  /** Undefined when nobody may approve in a chat. */
+  readonly chatFields: readonly Field[] | undefined
   /** The conditions as written, for explanations. */
   readonly nodes: readonly CompiledNode[]
 }
@@ -40,7 +43,8 @@ export function compileRule(rule: Rule, { policy, scope, rank }: RuleContext): C
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
   const whenUnreadable = appliesUnread(policy, rule) ? True : False
   const title = compileTitle(rule.title, scope)
-  return { rule, effect: rule.effect, rank, tests, whenUnreadable, title, nodes }
+  const chatFields = rule.chatApproval ? compileChatFields(rule.chatFields, scope) : undefined
+  return { rule, effect: rule.effect, rank, tests, whenUnreadable, title, chatFields, nodes }
 }
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */

@@ -26,6 +26,8 @@ export interface RuleDocument {
   readonly approvals?: number
   readonly waitSeconds?: number
   readonly whenUndecided?: string
+  readonly chatApproval?: boolean
+  readonly chatFields?: readonly string[]
   readonly silence?: readonly Silence[]
 }
 
@@ -57,6 +59,7 @@ export function formatRule(rule: Rule): RuleDocument {
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),
     ...(rule.waitSeconds === null ? {} : { waitSeconds: rule.waitSeconds }),
     ...(rule.whenUndecided === 'accepted' ? {} : { whenUndecided: rule.whenUndecided }),
+    ...(rule.chatApproval ? { chatApproval: true, chatFields: rule.chatFields } : {}),
     ...(rule.silence.length === 0 ? {} : { silence: rule.silence }),
     conditions: rule.conditions.map(formatNode),
   }

@@ -45,6 +45,10 @@ export interface Rule extends ReviewTerms {
   readonly reason: string
   /** Hitl only: what the request would do, for reviewers, with `{fields}` (title.ts); empty: none. */
   readonly title: string
+  /** Hitl only: a reviewer may approve in a chat, where nobody sees more than `chatFields`. */
+  readonly chatApproval: boolean
+  /** Fields whose values a chat shows. */
+  readonly chatFields: readonly string[]
   /** Warnings of `policy check` that do not apply. */
   readonly silence: readonly Silence[]
   /** All must hold; none: every request. */
@@ -72,6 +76,7 @@ export const ruleWarnings = [
   'W_PATTERN_TEXT',
   'W_TEXT_OF_OBJECT',
   'W_OPEN_END',
+  'W_CHAT_BLIND',
 ] as const
 
 export type RuleWarning = (typeof ruleWarnings)[number]
@@ -116,6 +121,7 @@ export const limits = {
   /** UTF-16 units of a pattern. */
   regex: 1_024,
   approvals: 10,
+  chatFields: 8,
   /** HumanInTheLoop:TimeoutSeconds, where a configuration is known, is less. */
   waitSeconds: 2_592_000,
   /** UTF-16 units of the reason of a silenced warning. */

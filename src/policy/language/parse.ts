@@ -1,4 +1,5 @@
 import { type Divided, doAtOnce, doInTurns, rulesPerTurn } from '../turns/turns.ts'
+import { readChat } from './chat.ts'
 import { credentialHeaders, type Scope } from './condition.ts'
 import { isTimeZone, Zone } from './fields/zone.ts'
 import { Keys, wordOf } from './keys.ts'
@@ -41,6 +42,8 @@ export const ruleKeys = [
   'approvals',
   'waitSeconds',
   'whenUndecided',
+  'chatApproval',
+  'chatFields',
   'silence',
   'conditions',
 ]
@@ -117,6 +120,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     reason: keys.text('reason', ''),
     title: readTitle(keys, effect, scope),
     ...readTerms(keys, effect, maxWaitSeconds),
+    ...readChat(keys, effect, scope),
     silence: readSilence(keys, problems),
     conditions: parseConditions(keys.get('conditions'), keys.at('conditions'), problems, scope),
   }

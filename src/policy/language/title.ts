@@ -38,11 +38,21 @@ function plainPiece(text: string): string {
 }
 
 function fieldPiece(path: string, hiddenHeaders: ReadonlySet<string>): Field {
+  return fieldToShow(path, { hiddenHeaders }, 'a title')
+}
+
+/**
+ * A field whose value people see.
+ *
+ * @param place where they see it, for the mistake
+ * @throws ConditionError
+ */
+export function fieldToShow(path: string, { hiddenHeaders }: Pick<Scope, 'hiddenHeaders'>, place: string): Field {
   const field = parseField(path)
   if (typeof field === 'string') throw new ConditionError(field, 'E_FIELD')
-  if (field.kind.phase === 'risk') throw new ConditionError(`${path} must not be in a title: reviewers see the risk`)
+  if (field.kind.phase === 'risk') throw new ConditionError(`${path} must not be in ${place}: reviewers see the risk`)
   if (field.header !== undefined && hiddenHeaders.has(field.header)) {
-    throw new ConditionError(`${path} holds a credential: it must not be in a title`)
+    throw new ConditionError(`${path} holds a credential: it must not be in ${place}`)
   }
   return field
 }

@@ -11,7 +11,11 @@ import { type ConditionLeaf, type LintCode, type LintWarning, leavesOf } from '.
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
   const leaves = leavesOf(rule, path)
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))
-  found.push(...originWarnings(rule, path, leaves), ...mcpHeaderWarnings(rule, path, leaves))
+  found.push(
+    ...originWarnings(rule, path, leaves),
+    ...mcpHeaderWarnings(rule, path, leaves),
+    ...chatWarnings(rule, path, leaves),
+  )
   const contradiction = contradictionIn(rule.conditions, scope)
   if (contradiction === undefined) return found
   const message = `never matches: ${contradiction}`
@@ -34,6 +38,16 @@ function mcpHeaderWarnings(rule: Rule, path: string, leaves: readonly ConditionL
   if (rule.effect !== 'Allow' || header === undefined || fields.some(field => field.startsWith('mcp.'))) return []
   const message = `allows what the agent claims in ${header}: use mcp.method, mcp.tool or mcp.arguments`
   return [{ code: 'W_MCP_HEADER', path, rule: rule.name, message }]
+}
+
+/** Who approves in a chat sees no more of the body than its message shows. */
+function chatWarnings(rule: Rule, path: string, leaves: readonly ConditionLeaf[]): LintWarning[] {
+  if (!rule.chatApproval) return []
+  const read = leaves.map(({ condition }) => fieldOf(condition))
+  const unseen = read.find(({ kind, text }) => kind.phase === 'body' && !rule.chatFields.includes(text))
+  if (unseen === undefined) return []
+  const message = `is approved in a chat that does not show ${unseen.text}: add it to chatFields`
+  return [{ code: 'W_CHAT_BLIND', path, rule: rule.name, message }]
 }
 
 const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pathMatches']

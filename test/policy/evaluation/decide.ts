@@ -1,4 +1,4 @@
-/** Threat T11 of SECURITY.md. */
+/** Threats T11 and T82 of SECURITY.md. */
 
 import t from 'tap'
 import { createActivityLog } from '../../../src/limits/activity.ts'
@@ -242,6 +242,7 @@ t.test('the record has the reason for people and less for the agent', async t =>
     publicReason: 'Rule "refund": Refunds above 100 need approval',
     ruleReason: 'Refunds above 100 need approval',
     title: null,
+    chat: null,
     operation: null,
     matched: [
       { condition: 'input.method eq "POST"', actual: 'POST' },
@@ -255,6 +256,26 @@ t.test('the record has the reason for people and less for the agent', async t =>
     whenUndecided: 'accepted',
     evaluated: 2,
   })
+})
+
+t.test('T82 a chat may approve what each rule that holds it opens, and whose values it shows whole', async t => {
+  const opened = (more: object = {}) => rule('open', 'Hitl', [isPost], { chatApproval: true, ...more })
+  const fields = { chatFields: ['input.body.amount', 'input.body.to'] }
+  const chat = (body: unknown, rules = [opened(fields)], parts = {}) =>
+    decision(rulebookOf(policy(rules), parts), post(body)).chat
+  t.strictSame(chat({ amount: 250 }), [
+    { field: 'input.body.amount', value: '250' },
+    { field: 'input.body.to', value: '(missing)' },
+  ])
+  for (const to of ['x'.repeat(65), 'a\u202eb', 'a\nb', ['a'], { a: 1 }, `ghp_${'a1B2'.repeat(9)}`]) {
+    t.equal(chat({ amount: 1, to }), null, JSON.stringify(to))
+  }
+  t.equal(chat({ amount: 1 }, [rule('closed', 'Hitl', [isPost])]), null)
+  t.equal(chat({ amount: 1 }, [], { unassignedEffect: 'Hitl' }), null)
+  const guard = (rules: readonly object[]) => ({ global: rulebookOf({ ...policy([]), name: 'g', rules }).policy })
+  t.match(chat({ amount: 1 }, [opened(fields)], guard([opened()])), [{ value: '1' }, { value: '(missing)' }])
+  t.equal(chat({ amount: 1 }, [rule('closed', 'Hitl', [isPost])], guard([opened()])), null)
+  t.equal(chat({ amount: 1 }, [opened()], guard([rule('closed', 'Hitl', [isPost])])), null)
 })
 
 t.test("the agent learns rule and author's reason, never a value", async t => {

@@ -147,6 +147,23 @@ t.test('every mistake has its code and place', async t => {
     ['riskExempt on a Deny', withRule({ riskExempt: true }), ['E_VALUE rules[0].riskExempt']],
     ['approvals on a Deny', withRule({ approvals: 2 }), ['E_VALUE rules[0].approvals']],
     ['waitSeconds on an Allow', withRule({ effect: 'Allow', waitSeconds: 0 }), ['E_VALUE rules[0].waitSeconds']],
+    ['chatApproval on an Allow', withRule({ effect: 'Allow', chatApproval: true }), ['E_VALUE rules[0].chatApproval']],
+    ['chatFields alone', withRule({ effect: 'Hitl', chatFields: ['input.path'] }), ['E_VALUE rules[0].chatFields']],
+    ['chatFields no list', withRule({ effect: 'Hitl', chatFields: 'input.path' }), ['E_VALUE rules[0].chatFields']],
+    [
+      'chatFields of a credential',
+      withRule({ effect: 'Hitl', chatApproval: true, chatFields: ['input.headers.authorization'] }),
+      ['E_VALUE rules[0].chatFields'],
+    ],
+    [
+      'too many chatFields',
+      withRule({
+        effect: 'Hitl',
+        chatApproval: true,
+        chatFields: Array.from({ length: 9 }, (_, n) => `input.body.f${n}`),
+      }),
+      ['E_LIMIT rules[0].chatFields'],
+    ],
     ['waitSeconds no number', withRule({ effect: 'Hitl', waitSeconds: '5' }), ['E_VALUE rules[0].waitSeconds']],
     ['whenUndecided on a Deny', withRule({ whenUndecided: 'refused' }), ['E_VALUE rules[0].whenUndecided']],
     ['title on an Allow', withRule({ effect: 'Allow', title: 'x' }), ['E_VALUE rules[0].title']],

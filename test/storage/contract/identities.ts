@@ -1,6 +1,7 @@
 /** Accounts of chats belong to one person at most. Threat T79. */
 import type { Test } from 'tap'
-import type { ChatIdentity, Store } from '../../../src/storage/store.ts'
+import type { ChatIdentity } from '../../../src/storage/identities.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import { agent, type Engine, entry, trail } from './samples.ts'
 
 const account = (user: string): ChatIdentity => ({ provider: 'slack', team: 'T1', user })

@@ -12,7 +12,7 @@ import type {
 /** Emptied between two tests. */
 export const tables = [
   ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
-  ...['identities', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
+  ...['identities', 'messages', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
   ...['agent_shapes', 'shape_gaps'],
 ]
 
