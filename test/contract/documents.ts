@@ -16,7 +16,14 @@ import { cookbookPage, cookbookText } from '../fixtures/cookbook.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
-const names = ['README.md', 'SECURITY.md', 'CHANGELOG.md', 'bench/README.md', ...docs.map(name => `docs/${name}`)]
+const names = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  'bench/README.md',
+  ...docs.map(name => `docs/${name}`),
+]
 const pages = new Map(names.map(name => [name, readFileSync(join(root, name), 'utf8')]))
 
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '``')

@@ -9,7 +9,13 @@ const workflows = globSync('.github/workflows/*.yml', { cwd: root })
 
 interface Workflow {
   readonly permissions: Readonly<Record<string, string>>
-  readonly jobs: Readonly<Record<string, { readonly 'timeout-minutes'?: number; readonly steps: readonly Step[] }>>
+  readonly jobs: Readonly<Record<string, Job>>
+}
+interface Job {
+  readonly 'timeout-minutes'?: number
+  readonly permissions?: Readonly<Record<string, string>>
+  readonly environment?: string
+  readonly steps: readonly Step[]
 }
 interface Step {
   readonly uses?: string
@@ -22,6 +28,33 @@ t.test('actions are pinned by commit, with their version beside it', async t => 
     for (const [line] of read(path).matchAll(/^.*\buses:.*$/gm)) t.match(line, /@[0-9a-f]{40} # v\d+\.\d+\.\d+$/, path)
   }
   t.ok(workflows.length > 0)
+})
+
+/** Jobs that may do more than read, and what. */
+const rights: Readonly<Record<string, readonly string[]>> = {
+  'codeql analyze': ['security-events'],
+  'scorecard analyze': ['security-events', 'id-token'],
+  'release npm': ['id-token'],
+  'release image': ['packages', 'id-token', 'attestations'],
+  'release publish': ['contents', 'id-token', 'attestations'],
+}
+
+t.test('jobs have no more rights than they need, and those that publish run no code of dependencies', async t => {
+  const found: Record<string, readonly string[]> = {}
+  for (const path of workflows) {
+    const { name: workflow, jobs } = parse(read(path)) as Workflow & { readonly name: string }
+    for (const [name, { permissions = {}, environment, steps }] of Object.entries(jobs)) {
+      const more = Object.keys(permissions).filter(right => permissions[right] === 'write')
+      if (more.length > 0) found[`${workflow} ${name}`] = more
+      if (workflow !== 'release' || more.length === 0) continue
+      t.equal(environment, 'release', 'a person agrees')
+      for (const { run = '' } of steps) {
+        const commands = run.match(/\b(?:npm|npx|node) .*/g) ?? []
+        for (const command of commands) t.match(command, /^npm publish --ignore-scripts/, name)
+      }
+    }
+  }
+  t.strictSame(found, rights)
 })
 
 t.test('workflows may only read, keep no credentials, end in time, and run no text of others', async t => {
