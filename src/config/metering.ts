@@ -38,6 +38,10 @@ export const metering = {
     'Refuse',
     'Calls of a provider whose answers tell no usage, such as batches and realtime, under a budget of tokens or money.',
   ),
+  AnswerFields: boolean(
+    true,
+    'Answers of models under a budget of tokens or money of their agent say what is left of it, in RateLimit and RateLimit-Policy, unless the upstream has these fields.',
+  ),
   Currency: text('USD', 'Name of the currency of prices and budgets, for people.', currency),
 } as const
 

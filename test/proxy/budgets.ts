@@ -75,6 +75,23 @@ t.test('calls pass until the money is spent, and the refusal says how much and u
   t.equal(origin.seen.length, seen, 'the upstream saw nothing')
 })
 
+t.test('answers say what is left, unless the upstream says how much of its own is', async t => {
+  const agent = await agentOf('money')
+  answersWith(usage(0, 2_000))
+  const fieldsOf = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')]
+  // The next call of 1 reserves a half.
+  for (const left of [9_500_000, 7_500_000]) {
+    const [policy, rest] = fieldsOf(await chat(agent))
+    t.match(policy, /^"money";q=10000000;w=\d+;qu="USD-millionths"$/)
+    t.match(rest, new RegExp(`^"money";r=${left};t=\\d+$`))
+  }
+  const own = { RateLimit: '"models";r=5;t=1', 'RateLimit-Policy': '"models";q=9' }
+  answer = res => res.writeHead(200, { 'Content-Type': 'application/json', ...own }).end(usage(0, 1))
+  t.strictSame(fieldsOf(await chat(agent)), Object.values(own).reverse())
+  answersWith('{}')
+  t.strictSame(fieldsOf(await gateway.proxy(agent.token, `${origin.url}/v1/models`)), [null, null], 'not metered')
+})
+
 t.test('calls at once reserve half of the most that they can cost: the rest is refused', async t => {
   const agent = await agentOf('money')
   const held = holds()

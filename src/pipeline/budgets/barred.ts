@@ -2,17 +2,11 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { SpendBar } from '../../limits/spend.ts'
-import type { SpendState } from '../../limits/spend-slots.ts'
+import { type BudgetAt, limitFields, secondsUntilNext } from './limit-fields.ts'
 
 /** A call that does not fit. */
-export interface Barred {
-  readonly rule: BudgetRule
+export interface Barred extends BudgetAt {
   readonly bar: SpendBar
-  /** Undefined: this gateway does not know it. */
-  readonly state: SpendState | undefined
-  /** Epoch milliseconds. */
-  readonly now: number
-  readonly currency: string
 }
 
 /** Seconds until a client should try again: other calls are under way. */
@@ -28,17 +22,17 @@ export function refuseBarred(barred: Barred): Refusal {
   if (bar === 'full') return refuse('busy')
   if (isUsedUp(barred)) return refuseExceeded(barred)
   const detail = `Calls under way have reserved the rest of the budget ${rule.name}. Wait as Retry-After says.`
-  return refuse('budget_reserved', detail, { headers: ['Retry-After', soon, ...limitFields(barred, 2)] })
+  return refuse('budget_reserved', detail, { headers: ['Retry-After', soon, ...limitFields(barred, 0, 2)] })
 }
 
 function refuseExceeded(barred: Barred): Refusal {
   const { rule, now } = barred
   const { end } = rule.windowAt(now)
-  const seconds = Math.max(1, Math.ceil((end - now) / 1_000))
+  const seconds = secondsUntilNext(barred)
   const next = `The next window begins at ${new Date(end).toISOString()}.`
   const detail = `The budget ${rule.name} is used up${amounts(barred)}. ${next}`
   // The SDK of OpenAI would sleep for any Retry-After.
-  const headers = ['Retry-After', String(seconds), 'x-should-retry', 'false', ...limitFields(barred, seconds)]
+  const headers = ['Retry-After', String(seconds), 'x-should-retry', 'false', ...limitFields(barred, 0, seconds)]
   return refuse('budget_exceeded', detail, { headers })
 }
 
@@ -60,16 +54,3 @@ function amounts({ rule, state, currency }: Barred): string {
 /** @param amount in the whole numbers that are counted */
 const shown = (amount: number, { unit }: BudgetRule): string =>
   unit === 'Money' ? (amount / scaleOf(unit)).toFixed(2) : String(amount)
-
-/** RateLimit fields (draft-ietf-httpapi-ratelimit-headers): whole numbers, so money is in millionths. */
-function limitFields({ rule, state, now, currency }: Barred, seconds: number): readonly string[] {
-  if (rule.of !== 'Agent' || rule.limit === undefined || state === undefined) return []
-  const { start, end } = rule.windowAt(now)
-  const scale = rule.unit === 'Money' ? 1e3 : 1
-  const quota = Math.floor((rule.limit + state.raised) / scale)
-  const policy = `"${rule.name}";q=${quota};w=${Math.round((end - start) / 1_000)};qu="${unitOf(rule, currency)}"`
-  return ['RateLimit-Policy', policy, 'RateLimit', `"${rule.name}";r=0;t=${seconds}`]
-}
-
-const unitOf = ({ unit }: BudgetRule, currency: string): string =>
-  ({ Calls: 'requests', Tokens: 'tokens', Money: `${currency}-millionths` })[unit]

@@ -7,6 +7,7 @@ import { answer, breakOff } from '../answer.ts'
 import { withLength } from '../answers/fields.ts'
 import type { AgentOutput, BodyLength, Interest, Rewriter, Tap } from '../answers/interest.ts'
 import { openRewriters, openTaps } from '../answers/readers.ts'
+import { answerLimits } from '../budgets/limit-fields.ts'
 import type { Sendable } from '../exchange.ts'
 import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
@@ -51,10 +52,12 @@ export abstract class Downstream implements AgentOutput {
   protected abstract cutOff(refusal: Refusal): void
 
   protected passHead(head: ResponseHead): void {
-    const { res, req, interests, requestId, rateFields } = this.exchange
+    const { res, req, interests, requestId, rateFields, spend } = this.exchange
+    const { budgets } = this.parts
     const fields = answerFields(head.fields, this.exchange)
     fields.push(requestIdField, requestId)
     if (rateFields !== undefined) fields.push(...rateFields)
+    if (spend !== undefined && budgets !== undefined) fields.push(...answerLimits(spend, head.fields, budgets))
     // The rest of the upload is not read, so the next request on this connection could not be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
