@@ -31,7 +31,7 @@ const installed = fileURLToPath(new URL('../../../.tap/clients', import.meta.url
 export const goClient = `${installed}/go-client`
 export const agentFolder = `${installed}/agents`
 const agent = (name: string): string => `${agentFolder}/node_modules/.bin/${name}`
-const chats = ['plain', 'stream', 'refused', 'held'] as const
+const chats = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
 export const script = (name: string): string => fileURLToPath(new URL(`scripts/${name}`, import.meta.url))
 const shell = (text: string, ...args: string[]): readonly string[] => [
   'bash',
@@ -200,21 +200,25 @@ export const clients: readonly Client[] = [
     ...{ name: 'claude-code', title: '@anthropic-ai/claude-code', from: 'more', modes: chats },
     version: [agent('claude'), '--version'],
     command({ url, mode }) {
-      const how = mode === 'stream' ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
+      const isStreamed = mode === 'stream' || mode === 'revoked'
+      const how = isStreamed ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
       const env = [
         `ANTHROPIC_BASE_URL=${url}`,
         'ANTHROPIC_API_KEY=unused',
         'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1',
+        'CLAUDE_CODE_MAX_RETRIES=0',
       ]
       return ['env', ...env, agent('claude'), '-p', 'hello', ...how]
     },
   },
   {
-    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: ['plain', 'refused', 'held'] },
+    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: ['plain', 'refused', 'held', 'revoked'] },
     version: [agent('codex'), '--version'],
     command({ url }) {
-      const provider = { name: 'test', base_url: `${url}/v1`, wire_api: 'responses' }
-      const settings = Object.entries(provider).map(([name, value]) => `model_providers.test.${name}="${value}"`)
+      const provider = { name: 'test', base_url: `${url}/v1`, wire_api: 'responses', stream_max_retries: 0 }
+      const settings = Object.entries(provider).map(
+        ([name, value]) => `model_providers.test.${name}=${JSON.stringify(value)}`,
+      )
       const options = [...settings, 'model_provider="test"'].flatMap(setting => ['-c', setting])
       return [agent('codex'), 'exec', '--skip-git-repo-check', ...options, '-m', 'm', 'hello']
     },
