@@ -63,7 +63,8 @@ t.test("an answer too long to keep is the reviewer's, and the agent gets the rea
   const answer = proxy(bot.token, `${origin.url}/long`, wait(55))
   const [item] = await waiting(bot, 1)
   t.equal((await (await approve(item!.id)).text()).length, 2_000)
-  t.match(await (await answer).json(), { status: 502, code: 'answer_not_kept' })
+  const told = { status: 502, code: 'answer_not_kept', upstreamStatus: 200, detail: /MaxStoredResponseBytes/ }
+  t.match(await (await answer).json(), told)
 })
 
 t.test('the status read waits too, and shows the outcome', async t => {

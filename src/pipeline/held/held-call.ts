@@ -192,6 +192,15 @@ function expired({ id }: Suspended): Refusal {
   return refuse('not_found', 'The request expired: nobody decided it in time.', { members: { hitlId: id } })
 }
 
+/** The request was sent, or may have been: what is known of it helps the agent more than another attempt. */
+function notKept({ id: hitlId, replay, responseStatus: upstreamStatus }: DetailView): Refusal {
+  const detail =
+    replay === 'completed' && upstreamStatus !== null
+      ? `The request was approved and sent, and the upstream answered ${upstreamStatus}. The answer was too long, or took too long, to be kept for this call: HumanInTheLoop:MaxStoredResponseBytes.`
+      : undefined
+  return refuse('answer_not_kept', detail, { members: { hitlId, upstreamStatus }, headers: noRetry })
+}
+
 /** A refusal, or nothing when the agent got the upstream's answer. */
 async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Promise<Checked> {
   const { id: hitlId, status, replay, comment } = view
@@ -205,7 +214,7 @@ async function outcomeOf(exchange: Decided, view: DetailView, parts: Parts): Pro
     })
   }
   const answer = replay === 'completed' ? await parts.queue.answer(hitlId, exchange.agent) : undefined
-  if (answer === undefined) return refuse('answer_not_kept', undefined, { members, headers: noRetry })
+  if (answer === undefined) return notKept(view)
   const { res, rpc, requestId } = exchange
   if (exchange.isOver) return undefined
   exchange.upstreamStatus = answer.status
