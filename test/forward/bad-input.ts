@@ -34,6 +34,10 @@ for (const [name, target] of Object.entries(targets)) {
   })
 }
 
+t.test('a client that takes the port for that of the gateway is told what to set', async t => {
+  t.match(await gateway.exchange(t, `GET / HTTP/1.1\r\n${end}`), /"detail":"[^"]*HTTP_PROXY/)
+})
+
 t.test('T02 the gateway itself, its forward proxy and metadata services are refused', async t => {
   for (const url of [
     `http://127.0.0.1:${gateway.port}/health`,
