@@ -22,6 +22,7 @@ import { decideSeveral, type ItemOutcome, type SeveralVerdicts } from './several
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
 import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdict.ts'
+import { type VerdictNumbers, verdictsWithin } from './verdict-numbers.ts'
 import { type DetailView, detailView, lineText, pastView } from './view.ts'
 import { createWaiters, isUndecided } from './wait.ts'
 
@@ -43,6 +44,8 @@ export interface Queue {
   pending(filter?: HitlFilter): AsyncGenerator<readonly string[], void, void>
   /** Requests that no longer wait, latest first, for reviewers; until `RetentionSeconds`. */
   history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<object, PastCursor>>
+  /** How requests of the last `ms` ended: the latest 5,000, and since when that is. */
+  numbers(ms: number): Promise<VerdictNumbers>
   /** Number of requests that wait, and since when, in milliseconds since the epoch; undefined when none waits. */
   waiting(): Promise<{ readonly count: number; readonly since: number | undefined }>
   /** Undefined when the request does not exist, or this viewer may not see it. */
@@ -100,7 +103,6 @@ export function createQueue(options: HitlOptions): Queue {
     const shown = visible(item, viewer)
     return shown && detailView(shown, openBody(sealingKeys, shown), { ...options, viewer, now: clock.now(), exact })
   }
-
   const waitForVerdict: Queue['waitForVerdict'] = async (id, viewer, { ms, signal, ...form }) => {
     // A waiting call must not keep the body in memory.
     if (visible(await brief(id, viewer), viewer) === undefined) return undefined
@@ -124,6 +126,7 @@ export function createQueue(options: HitlOptions): Queue {
     },
     pending: filter => listPending(options, filter),
     history: (page, filter) => listPast(options, page, filter),
+    numbers: ms => verdictsWithin(options, ms),
     waiting: () => countWaiting(options),
     get: async (id, viewer, form) => show(await read(id, viewer), viewer, form),
     async answer(id, viewer) {

@@ -14,6 +14,8 @@ const trustActions = ['agent.trust', 'agent.quarantine', 'agent.liftQuarantine']
 const latest = 50
 const latestVerdicts = 10
 
+const spans: Readonly<Record<TimeRange, number>> = { hour: 3_600_000, day: 86_400_000 }
+
 /** What the gateway and its agents do, for people. */
 export function overviewHandlers(parts: ManagementParts): Handlers['guarded'] {
   const { overview, registry, clock, incidents, activityOf, hitl, store } = parts
@@ -38,6 +40,16 @@ export function overviewHandlers(parts: ManagementParts): Handlers['guarded'] {
           })),
         },
       })
+    },
+    async getVerdictNumbers(call) {
+      // openapi.json lists the ranges.
+      const { since, reviewers, ...numbers } = await hitl.queue.numbers(spans[textsOf(call)['range'] as TimeRange])
+      const withName = reviewers.map(({ id, ...one }) => ({
+        id,
+        name: escapeDeceptive(registry.get(id)?.name ?? ''),
+        ...one,
+      }))
+      return jsonReply(200, { since: new Date(since).toISOString(), ...numbers, reviewers: withName })
     },
     async getAgentActivity({ named: id }) {
       const agent = registry.get(id)

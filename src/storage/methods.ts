@@ -69,6 +69,7 @@ export const methods = {
     brief: 'read',
     pending: 'read',
     history: 'read',
+    ends: 'read',
     oldestPending: 'read',
     countPending: 'read',
     sealed: 'read',

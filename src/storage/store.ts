@@ -6,6 +6,7 @@ import type { DeliveryTable, WebhookSubscription } from './deliveries.ts'
 import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
 import type { GrantTable, KeyHolder } from './grants.ts'
+import type { Full, HitlLimits } from './hitl-limits.ts'
 import type { IdentityTable } from './identities.ts'
 import type { MessageTable } from './messages.ts'
 import type { PolicyTable } from './policies.ts'
@@ -20,6 +21,7 @@ export type { EndedCall, HitlCall } from './calls.ts'
 export type { CodeRecord, CodeTable } from './codes.ts'
 export type { Deadlines, Due } from './due.ts'
 export type { GrantFilter, GrantRecord, GrantTable, KeyHolder, TakenKey } from './grants.ts'
+export type { Full, HitlLimits } from './hitl-limits.ts'
 export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export type { RecordedShapes, ShapeCount, ShapeTable } from './shapes.ts'
 export type { ClaimedRaise, Raised, SpendRaise, SpendTable, SpendTotals, SpendWindow, StoredSpend } from './spend.ts'
@@ -111,6 +113,12 @@ export interface HitlPast
   extends HitlLine,
     Pick<HitlState, 'status' | 'replay' | 'attempt' | 'decidedBy' | 'decidedAt' | 'comment' | 'responseStatus'> {}
 
+/** How an item ended, for numbers. */
+export type HitlEnd = Pick<HitlState, 'status' | 'decidedBy'> & {
+  readonly createdAt: number
+  readonly decidedAt: number
+}
+
 /** Place in the history. */
 export type PastCursor = { readonly decidedAt: number; readonly id: string }
 
@@ -124,19 +132,6 @@ export interface HitlPastFilter extends Pick<HitlFilter, 'agentId' | 'host' | 'r
   readonly statuses?: readonly HitlStatus[]
   readonly replay?: ReplayState
 }
-
-export interface HitlLimits {
-  readonly maxPending: number
-  readonly maxPendingOfAgent: number
-  /** Stored of requests, decided ones too. Only a new request is refused for them: an answer is kept in any case. */
-  readonly maxBytes: number
-  readonly maxBytesOfAgent: number
-  /** A request joins only requests that were decided after this time. */
-  readonly joinsSince: number
-}
-
-/** The limit that is reached. */
-export type Full = 'queueFull' | 'agentQueueFull' | 'bytesFull' | 'agentBytesFull'
 
 export interface HitlFilter {
   readonly agentId?: string
@@ -202,6 +197,8 @@ export interface HitlTable {
   pending(now: number, filter?: HitlFilter): Promise<readonly HitlLine[]>
   /** Items that no longer wait, until they are pruned; latest decided first (decidedAt, id). */
   history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<HitlPast, PastCursor>>
+  /** How items ended since then, latest first. Of more than 5,000 the latest: then `isWhole` is false. */
+  ends(since: number): Promise<{ readonly ends: readonly HitlEnd[]; readonly isWhole: boolean }>
   /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
   /** How many are pending and unexpired. */

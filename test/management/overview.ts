@@ -35,6 +35,10 @@ t.test('the numbers of the last hour and day, and what is so now', async t => {
     },
   })
   t.match(await call('GET', '/overview?range=day', { token }), { json: { stepSeconds: 300, requests: { denied: [] } } })
+  t.match(await call('GET', '/overview/verdicts', { token }), {
+    status: 200,
+    json: { since: '2026-01-05T09:00:15.000Z', approved: 0, medianSeconds: null, reviewers: [] },
+  })
   t.match(await call('GET', '/overview?range=week', { token }), { status: 400, json: { errors: [{ field: 'range' }] } })
 })
 

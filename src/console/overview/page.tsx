@@ -8,7 +8,7 @@ import type { Overview } from '../types.ts'
 import { Denials } from './denials.tsx'
 import './overview.css'
 import { Plots } from './plots.tsx'
-import { VerdictNumbers } from './verdicts.tsx'
+import { Verdicts } from './verdicts.tsx'
 
 /** Range, text, and how often it is read again, milliseconds. */
 const ranges = [
@@ -43,7 +43,7 @@ export const OverviewPage: Page = () => {
           <>
             <Now now={overview.now} />
             <Measured overview={overview} span={span} />
-            <VerdictNumbers />
+            <Verdicts range={range} />
             <Denials denials={overview.denials} />
           </>
         )}

@@ -1,64 +1,60 @@
+import { useEffect } from 'preact/hooks'
 import { useRead } from '../parts/read.ts'
 import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
-import { spanText } from '../text.ts'
-import type { PastRequest, PastRequestPage } from '../types.ts'
+import { spanText, timeText } from '../text.ts'
+import type { VerdictNumbers } from '../types.ts'
 
-/** Requests of the history that are counted. */
-const most = 200
+/** How often they are read again, milliseconds. */
+const everyMs = 60_000
 
 /** How people decided: how fast, who, and what nobody decided. */
-export function VerdictNumbers() {
-  const { data } = useRead<PastRequestPage>(`/hitl/history?pageSize=${most}`)
-  if (data === undefined || data.items.length === 0) return null
-  const { items } = data
-  const decided = items.filter(({ status }) => status === 'Approved' || status === 'Denied')
-  const expired = items.filter(({ status }) => status === 'Expired').length
+export function Verdicts({ range }: { readonly range: 'hour' | 'day' }) {
+  const { data, again } = useRead<VerdictNumbers>(`/overview/verdicts?range=${range}`)
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && again(), everyMs)
+    return () => clearInterval(timer)
+  }, [range])
+  if (data === undefined) return null
+  const { since, approved, denied, expired, withdrawn, medianSeconds, reviewers } = data
   return (
     <section class="stack" aria-labelledby="verdict-numbers">
       <h2 id="verdict-numbers">
-        Verdicts <span class="hint">of the last {items.length} requests that no longer wait</span>
+        Verdicts <span class="hint">since {timeText(since)}</span>
       </h2>
       <dl class="tiles" aria-label="Verdicts">
         <div class="tile">
           <dt>Median time to a verdict</dt>
-          <dd>{decided.length === 0 ? '–' : spanText(median(decided.map(waitedMs)))}</dd>
+          <dd>{medianSeconds === null ? '–' : spanText(medianSeconds * 1_000)}</dd>
         </div>
         <div class="tile">
           <dt>Approved</dt>
-          <dd>{decided.filter(({ status }) => status === 'Approved').length}</dd>
+          <dd>{approved}</dd>
         </div>
         <div class="tile">
           <dt>Denied</dt>
-          <dd>{decided.filter(({ status }) => status === 'Denied').length}</dd>
+          <dd>{denied}</dd>
         </div>
         <div class="tile">
           <dt>Expired without a verdict</dt>
           <dd class={expired > 0 ? 'bad-text' : undefined}>{expired}</dd>
         </div>
+        <div class="tile">
+          <dt>Withdrawn by agents</dt>
+          <dd>{withdrawn}</dd>
+        </div>
       </dl>
-      {decided.length > 0 && (
+      {reviewers.length > 0 && (
         <Table
           label="Verdicts by reviewer"
-          items={[...Map.groupBy(decided, reviewerOf)].sort(([, left], [, right]) => right.length - left.length)}
+          items={reviewers}
           columns={[
-            { name: 'Reviewer', kind: 'row', cell: ([name]) => <Text value={name} limit={120} /> },
-            { name: 'Verdicts', kind: 'number', cell: ([, list]) => list.length },
-            { name: 'Median time', kind: 'number', cell: ([, list]) => spanText(median(list.map(waitedMs))) },
+            { name: 'Reviewer', kind: 'row', cell: ({ id, name }) => <Text value={name || id} limit={120} /> },
+            { name: 'Verdicts', kind: 'number', cell: ({ verdicts }) => verdicts },
+            { name: 'Median time', kind: 'number', cell: one => spanText(one.medianSeconds * 1_000) },
           ]}
         />
       )}
     </section>
   )
-}
-
-const reviewerOf = ({ decidedBy, people = {} }: PastRequest): string =>
-  people[decidedBy ?? ''] || (decidedBy ?? 'nobody')
-
-const waitedMs = ({ timestamp, decidedAt }: PastRequest): number =>
-  Date.parse(decidedAt ?? timestamp) - Date.parse(timestamp)
-
-function median(values: readonly number[]): number {
-  const inOrder = values.toSorted((left, right) => left - right)
-  return inOrder[inOrder.length >> 1] ?? 0
 }

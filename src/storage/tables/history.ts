@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
+import { statement } from '../statement.ts'
 import type { HitlPast, HitlPastFilter, PastCursor } from '../store.ts'
 import { endOf, filledUp, lookEnd, lookLimit, maxLookedAt, within } from './looks.ts'
 
@@ -43,6 +44,23 @@ export const history: HitlOperations['history'] = async (db, { page, pageSize, b
 /** A column of the request that was looked at. */
 const columnOf = (column: Rest[0]) =>
   sql<string>`(select ${sql.ref(column)} from hitl as request where request.id = looked.id)`
+
+const selectEnds = statement((db, { since }: { since: number }) =>
+  db
+    .selectFrom('hitl')
+    .select(['status', 'decidedBy', 'createdAt', 'decidedAt'])
+    .where('decidedAt', 'is not', null)
+    .where('decidedAt', '>=', since)
+    .orderBy('decidedAt', 'desc')
+    .orderBy('id', 'desc')
+    .limit(lookLimit)
+    .$narrowType<{ decidedAt: number }>(),
+)
+
+export const ends: HitlOperations['ends'] = async (db, since) => {
+  const { rows } = await selectEnds(db, { since })
+  return { ends: rows, isWhole: rows.length < maxLookedAt }
+}
 
 /** The requests at these places, in their order. */
 async function readAll(db: Db, cursors: readonly PastCursor[], size: number): Promise<readonly HitlPast[]> {

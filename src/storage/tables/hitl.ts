@@ -8,7 +8,7 @@ import { bytesOf } from './bytes.ts'
 import { firstCalls, join, leave, waitedFor } from './calls.ts'
 import { due } from './due.ts'
 import { expire, expireAll } from './expiry.ts'
-import { history } from './history.ts'
+import { ends, history } from './history.ts'
 import { briefs, findItem, findLive, isLive, rowColumns, toBrief, toRow } from './items.ts'
 import { isGrantedKey, keyHolder } from './keys.ts'
 import { countPending, oldestPending, pending } from './pending.ts'
@@ -97,6 +97,7 @@ export const hitl: HitlOperations = {
 
   pending,
   history,
+  ends,
   oldestPending,
   countPending,
 

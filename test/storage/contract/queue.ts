@@ -192,6 +192,13 @@ export function queue(t: Test, engine: Engine): void {
     t.strictSame(await ids({ rule: 'h1', host: 'API.example' }), ['h1'])
     const { items } = await store.hitl.history({ page: 1, pageSize: 9 }, { statuses: ['Denied'] })
     t.match(items, [{ status: 'Denied', decidedBy: 'r1', decidedAt: 1_300, comment: 'no', approvedBy: [], attempt: 0 }])
+    const { ends, isWhole } = await store.hitl.ends(1_350)
+    t.ok(isWhole)
+    t.match(ends, [
+      { status: 'Withdrawn', decidedBy: 'a1', createdAt: 1_000, decidedAt: 1_500 },
+      { status: 'Expired', decidedAt: 1_400 },
+      { status: 'Approved', decidedAt: 1_350 },
+    ])
     t.equal(await store.hitl.oldestPending(1_500), 1_000)
     t.equal(await store.hitl.oldestPending(2_000), undefined)
     t.equal(await store.hitl.prune(1_400, 9), 2, 'what expired is pruned like what was decided')

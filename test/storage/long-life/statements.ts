@@ -99,6 +99,7 @@ export function ofPages(life: LongLife): readonly Bounded[] {
     history('of a rule that held nothing', looked, { rule: 'none' }),
     history('of an agent and a host', looked, { agentId: 'agent 1', host: 'none', statuses: ['Approved'] }),
     history('from the middle on', looked, {}, { ...page, before: { decidedAt: begin + life.past / 2, id: '' } }),
+    { what: 'how requests ended', rows: looked, asked: call('hitl', 'ends', begin) },
     audit('of all', looked),
     audit('of an action', looked, { action: 'hitl.approve' }),
     audit('of an action that nobody did', 10, { action: 'none' }),
