@@ -56,8 +56,8 @@ export class MessageSender {
   #sending: Promise<void> | undefined
   /** There may be more messages than were read last. */
   #more = false
-  /** Event that was sent and may still be in the store. */
-  #done: string | undefined
+  /** Messages that were sent and may still be in the store, by their events. */
+  readonly #done = new Map<string, Delivery>()
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -111,10 +111,21 @@ export class MessageSender {
   /** False when the rest must be sent later or by another gateway. */
   async #sendEach(deliveries: readonly Delivery[]): Promise<boolean> {
     for (const delivery of deliveries) {
-      if (this.#isEarly(delivery) || this.#burst.isFull || (await this.#isLeft(delivery))) return false
-      await this.#options.store.deliveries.remove(delivery)
+      if (this.#isEarly(delivery) || this.#burst.isFull || (await this.#isLeft(delivery))) {
+        await this.#forget()
+        return false
+      }
+      this.#done.set(delivery.event, delivery)
     }
+    await this.#forget()
     return true
+  }
+
+  /** Takes what was sent out of the store, in one commit: a commit takes longer than most messages do. */
+  async #forget(): Promise<void> {
+    if (this.#done.size === 0) return
+    await this.#options.store.deliveries.remove([...this.#done.values()])
+    this.#done.clear()
   }
 
   /** Sends one message for all requests among these, and the others one by one. */
@@ -136,7 +147,7 @@ export class MessageSender {
       this.#report(result, `${length} requests`)
       if (result.left) return false
     }
-    for (const request of due) await store.deliveries.remove(request)
+    await store.deliveries.remove(due)
     return due.length === requests.length && (await this.#sendEach(others))
   }
 
@@ -146,12 +157,11 @@ export class MessageSender {
   }
 
   async #isLeft(delivery: Delivery): Promise<boolean> {
-    if (this.#done === delivery.event) return false
+    if (this.#done.has(delivery.event)) return false
     const event = this.#eventOf(delivery)
     if (event === undefined || !(await this.#isWanted(event))) return false
     const { receiver, stop } = this.#options
     const result = await this.#deliver(() => receiver.send(event, stop))
-    if (!result.left) this.#done = delivery.event
     const { type, hitlId, data } = delivery.note
     this.#report(result, `${type} ${hitlId ?? data.agentId}`)
     return result.left
@@ -193,6 +203,8 @@ export class MessageSender {
     let waitMs = 0
     for (const least of [0, ...delays]) {
       const delay = Math.max(least, waitMs)
+      // A service that is down for long must not have what came before again when another gateway goes on.
+      if (delay > 0) await this.#forget().catch(() => {})
       // The pause is aborted only when the gateway stops: nothing more is sent.
       if (delay > 0) await setTimeout(delay, undefined, { signal: stop }).catch(() => {})
       if (!this.#mayGoOn) return { left: true, failure }

@@ -37,8 +37,8 @@ export interface DeliveryTable {
   take(hooks: readonly string[], lease: DeliveryLease): Promise<readonly string[]>
   /** The first ones for a hook, in the order of the commits. */
   next(hook: string, limit: number): Promise<readonly Delivery[]>
-  /** It was sent, or never can be. */
-  remove(delivery: Pick<Delivery, 'id' | 'event'>): Promise<void>
+  /** They were sent, or never can be. */
+  remove(deliveries: readonly Pick<Delivery, 'id' | 'event'>[]): Promise<void>
   /** Others may take the hooks of the owner. */
   leave(owner: string): Promise<void>
   /**

@@ -109,10 +109,13 @@ async function fillFolder() {
   const store = await openSqliteStore({ directory: data })
   const seen = { agentId: review.bot.id, server: 'https://mcp.example/mcp', digests: { tool: 'd'.repeat(64) }, at: 1 }
   await store.tools.keep(seen, { maxServers: 10, maxBytes: 1_000 })
+  await store.messages.keep({ channel: 'C1', reference: '1', hitlId: waiting, state: 'Pending ', shown: '[]' })
   await store.identities.set(review.bot.id, [{ provider: 'slack', team: 'T1', user: 'U1' }], entry('agent.identities'))
   await store.shapes.add([], [review.bot.id], { maxOfAgent: 10, max: 10, maxDays: 1 }, 1)
   const asked = { begins: true, spent: 0, estimated: 0, calls: 0, keep: 0, reserved: 0, needed: 9, least: 9, ahead: 0 }
   await store.spend.lease([{ key: 'daily 1 2 an owner', ...asked, limit: 100, exact: false }], 1)
+  const raise = { id: 'r1', budget: 'daily', holder: 'an owner', from: 1, until: 2, amount: 1, max: 9 }
+  await store.spend.raise(raise, entry('budget.raise'))
   await store.agents.reset(review.bot.id, { status: 'Active' }, entry('admin.reset'))
   await store.close()
   return { data, origin, waiting }

@@ -27,11 +27,13 @@ function senderOf(hook: Hook, found: Map<string, Found> = new Map(), at = 0) {
     store: {
       deliveries: {
         next: async (_: string, limit: number) => rows.slice(0, limit),
-        remove: async ({ id }: { readonly id: number }) => {
-          rows.splice(
-            rows.findIndex(row => row.id === id),
-            1,
-          )
+        remove: async (gone: readonly { readonly id: number }[]) => {
+          for (const { id } of gone) {
+            rows.splice(
+              rows.findIndex(row => row.id === id),
+              1,
+            )
+          }
         },
       } as unknown as SenderParts['store']['deliveries'],
     },

@@ -37,9 +37,11 @@ function createTable(hooks: readonly Hook[]) {
       return free
     },
     next: async (hook, limit) => rows.filter(row => row.hook === hook).slice(0, limit),
-    async remove({ id }) {
-      const index = rows.findIndex(row => row.id === id)
-      if (index >= 0) rows.splice(index, 1)
+    async remove(gone) {
+      for (const { id } of gone) {
+        const index = rows.findIndex(row => row.id === id)
+        if (index >= 0) rows.splice(index, 1)
+      }
     },
     async leave(owner) {
       for (const [name, held] of owners) if (held.owner === owner) owners.delete(name)

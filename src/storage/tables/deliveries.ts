@@ -29,9 +29,11 @@ export const deliveries: Operations<'deliveries'> = {
     return (await first.execute()).map(({ payload, ...row }): Delivery => ({ ...row, note: JSON.parse(payload) }))
   },
 
-  async remove({ db }, { id, event }) {
-    // The number may belong to another one by now.
-    await db.deleteFrom('deliveries').where('id', '=', id).where('event', '=', event).execute()
+  async remove({ db }, gone) {
+    for (const { id, event } of gone) {
+      // The number may belong to another one by now.
+      await db.deleteFrom('deliveries').where('id', '=', id).where('event', '=', event).execute()
+    }
   },
 
   async leave({ db }, owner) {

@@ -28,7 +28,7 @@ export function deliveries(t: Test, engine: Engine): void {
       const [[first], [same]] = [await store.deliveries.next('all', 1), await store.deliveries.next('new', 1)]
       t.equal(first?.event, same?.event)
       t.match(first?.note, { at: 1_000, data: { agentId: 'a1', summary: '{"id":"h1"}' } })
-      await store.deliveries.remove(first!)
+      await store.deliveries.remove([first!])
       t.strictSame(await waiting(store, 'all', 2), ['pending h2', 'denied h2'])
       t.strictSame(await waiting(store, 'new'), ['pending h1', 'pending h2'], 'each hook has its own')
     },
@@ -38,10 +38,9 @@ export function deliveries(t: Test, engine: Engine): void {
     const store = await engine(t)
     await suspend(store, 'h1')
     const [first] = await store.deliveries.next('new', 1)
-    for (const hook of ['all', 'new'])
-      for (const one of await store.deliveries.next(hook, 9)) await store.deliveries.remove(one)
+    for (const hook of ['all', 'new']) await store.deliveries.remove(await store.deliveries.next(hook, 9))
     await suspend(store, 'h2')
-    await store.deliveries.remove(first!)
+    await store.deliveries.remove([first!])
     t.strictSame(await waiting(store, 'new'), ['pending h2'])
   })
 
