@@ -1,4 +1,5 @@
-import { type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
+import type { RefusalCode } from '../base/refusal-kinds.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import type { AgentRecord, AgentStatus } from '../storage/store.ts'
 import { trustNow } from './trust.ts'
 

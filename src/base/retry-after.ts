@@ -4,6 +4,7 @@ const longer: ReadonlyMap<string, number> = new Map([
   ['hitl_storage_full', 30],
   ['review_pending', 5],
   ['draining', 5],
+  ['credential_unavailable', 5],
 ])
 
 /** The header fields of a refusal: a 429 or 503 without `Retry-After` of its own gets the usual one. */

@@ -1,6 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { normaliseHost } from '../base/host.ts'
 import { budgetsProblem } from './budgets.ts'
+import { credentialsProblem, secretsProblem, upstreamsProblem } from './credentials.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
 import { mailProblem, serviceProblem, slackProblem } from './receivers.ts'
 import { type Config, schema } from './schema.ts'
@@ -154,15 +155,11 @@ const checks: readonly CrossCheck[] = [
       ForwardProxy.Ca.CertificateFile === undefined &&
       'must be set when Storage:Provider is PostgreSQL: all gateways need one authority, and none is made then',
   },
+  { settings: [schema.Secrets], problem: config => secretsProblem(config) ?? false },
+  { settings: [schema.Credentials, schema.Secrets], problem: config => credentialsProblem(config) ?? false },
   {
-    settings: [schema.Upstreams, schema.Security.AgentAuth.CustomHeaderName],
-    problem({ Upstreams, Security }) {
-      const problems = Upstreams.flatMap((entry, index) => {
-        const problem = credentialProblem(entry, Security.AgentAuth.CustomHeaderName)
-        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-      })
-      return problems.length > 0 && problems.join('; ')
-    },
+    settings: [schema.Upstreams, schema.Credentials, schema.Security.AgentAuth.CustomHeaderName],
+    problem: config => upstreamsProblem(config, config.Security.AgentAuth.CustomHeaderName) ?? false,
   },
   {
     settings: [schema.Hosts, schema.System.Server.AllowedHosts, schema.System.PublicUrl],
@@ -249,18 +246,6 @@ function hostProblem({ Host, Upstream }: Config['Hosts'][number], index: number,
   const ofPublicUrl = PublicUrl === undefined ? undefined : normaliseHost(new URL(PublicUrl).hostname)
   return ofPublicUrl === host ? 'Host must not be that of System:PublicUrl' : undefined
 }
-
-function credentialProblem(entry: Config['Upstreams'][number], tokenHeader: string): string | undefined {
-  if (entry.Host === undefined) return 'Host must be set'
-  const sources = Object.entries(entry).filter(([name, value]) => name.startsWith('ValueFrom') && value !== undefined)
-  if (sources.length !== 1) return 'one of ValueFromEnv and ValueFromFile must be set'
-  if (isBareScheme(entry)) return 'Prefix must end with a space, in quotes: "Bearer "'
-  return entry.Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
-}
-
-/** Without a space the scheme and the credential would be one word, which no server takes. */
-const isBareScheme = ({ Header, Prefix = '' }: Config['Upstreams'][number]): boolean =>
-  /^authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)
 
 const pathOf = new Map([...settingsOf(schema)].map(([path, setting]) => [setting, path.join(':')]))
 

@@ -140,3 +140,30 @@ export const currency: TextFormat = value =>
 /** It stands in header fields, log lines and policies. */
 export const budgetName: TextFormat = value =>
   /^[a-z0-9-]{1,40}$/.test(value) ? undefined : 'must be up to 40 lower-case letters, digits and dashes'
+
+/** It stands in log lines, policies and paths of the API. */
+export const credentialName: TextFormat = value =>
+  /^[a-z0-9-]{1,64}$/.test(value) ? undefined : 'must be up to 64 lower-case letters, digits and dashes'
+
+/** Secrets and tokens go there. */
+export const httpsUrl: TextFormat = value =>
+  httpUrl(value) ?? (/^https:/i.test(value) ? undefined : 'must be an https URL')
+
+/** The first element is the program, the others its arguments. */
+export const commandPart: TextFormat = value => (value === '' ? 'must not be empty' : undefined)
+
+/** RFC 6901 section 3. */
+export const jsonPointer: TextFormat = value =>
+  /^(?:\/(?:[^~/]|~[01])*)+$/.test(value) ? undefined : 'must be a JSON pointer such as /data/key'
+
+/** Text that a path begins with, as it is sent. */
+export const pathPrefix: TextFormat = value => {
+  const target = parseTarget(`https://host.example${value}`)
+  return value.startsWith('/') && typeof target !== 'string' && target.query === undefined
+    ? undefined
+    : 'must be the beginning of a path, such as /v1/'
+}
+
+/** A name that needs no encoding in a query. */
+export const queryName: TextFormat = value =>
+  /^[\w.-]{1,64}$/.test(value) ? undefined : 'must be up to 64 letters, digits, dots, dashes and underscores'

@@ -1,14 +1,12 @@
 import { mapValues } from '../base/records.ts'
 import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
 import { budgets } from './budgets.ts'
+import { credentials, secrets, upstreams } from './credentials.ts'
 import { secretProblem } from './entropy.ts'
 import {
   cidr,
   clientSecret,
-  credentialHeader,
-  credentialPrefix,
   headerName,
-  hostAndPort,
   hostName,
   hostPattern,
   hours,
@@ -18,7 +16,6 @@ import {
   provider,
   timeZone,
   uuid,
-  variableName,
 } from './formats.ts'
 import { forwardProxy } from './forward-proxy.ts'
 import { hitl } from './hitl.ts'
@@ -166,27 +163,9 @@ export const schema = {
     },
     'Virtual hosts: a request to such a host is a request to the same path of its upstream. See docs/virtual-hosts.md.',
   ),
-  Upstreams: objects(
-    {
-      Host: optional(
-        'Host that gets the credential: a name or pattern, with :port unless it is the usual one.',
-        hostAndPort,
-      ),
-      Agent: optional('UUID of the only agent that gets it.', uuid),
-      Policy: optional('Only agents with this policy get it.'),
-      Header: text('Authorization', 'Header field of the credential.', credentialHeader),
-      Prefix: optional('Text before the value, such as "Bearer ".', credentialPrefix),
-      ValueFromEnv: optional('Environment variable with the value.', variableName),
-      ValueFromFile: optional('File with the value, relative to gateway.yaml; readable by its owner alone.'),
-      Override: choice(
-        ['Refuse', 'Replace', 'Keep'],
-        'Refuse',
-        'When the agent sends this field itself: refuse it, replace its value, such as the placeholder of an SDK, or keep it.',
-      ),
-      AllowHttp: boolean(false, 'Also send it without TLS.'),
-    },
-    'Credentials that the gateway adds to requests, so that agents hold none: see docs/egress.md.',
-  ),
+  Secrets: secrets,
+  Credentials: credentials,
+  Upstreams: upstreams,
   Metering: metering,
   Prices: prices,
   Budgets: budgets,

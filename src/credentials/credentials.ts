@@ -1,17 +1,19 @@
 import { resolve } from 'node:path'
 import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
-import type { Origin } from '../base/origin.ts'
 import { type Refusal, refuse, StartupError } from '../base/refusals.ts'
-import type { Environment } from '../config/environment.ts'
-import type { Config } from '../config/schema.ts'
-import { isTokenField } from '../http/headers.ts'
+import type { Target } from '../base/target.ts'
+import type { CredentialSetting, UpstreamSetting } from '../config/credentials.ts'
 import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { isSendable } from './obtain.ts'
+import { type CredentialMessage, type CredentialPlace, hasParameter, withCredential } from './placement.ts'
+import type { SecretPlaces } from './secrets.ts'
+import type { CredentialTable } from './table.ts'
 
 /** A request that is about to be sent, as far as it says which credentials it gets. */
 export interface CredentialRequest {
-  readonly origin: Origin
+  readonly target: Target
   readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
   /** Header fields of the agent, flat: name, value, name, value. */
   readonly rawHeaders: readonly string[]
@@ -19,130 +21,172 @@ export interface CredentialRequest {
   readonly tokenNames: readonly string[]
 }
 
-/** Header fields that the gateway adds for some upstreams, so that agents need not hold their keys. */
+/** A credential that a request gets. It stays as it was picked when the settings change before the request is sent. */
+export interface PickedCredential {
+  readonly place: CredentialPlace
+  /** Name in `Credentials`; undefined for a value that stands in `Upstreams` itself. */
+  readonly name: string | undefined
+  /** The value, for one without a name. */
+  readonly value: string
+  /** Stands before the value. */
+  readonly prefix: string
+  /** What was added to the request when it was sent; never logged or stored. */
+  sent: { readonly value: string; readonly version: number } | undefined
+}
+
+/** What the gateway adds for some upstreams, so that agents need not hold their keys. */
 export interface Credentials {
-  /** The fields to add, or a refusal when the agent sends one of them itself. */
-  fieldsFor(request: CredentialRequest): readonly string[] | Refusal
+  /** Those that a request gets; undefined when there is none. A refusal when the agent sends one of their fields itself. */
+  pick(request: CredentialRequest): readonly PickedCredential[] | undefined | Refusal
+  /** Waits until each has a value that may be sent; a refusal when one has none. */
+  ready(picked: readonly PickedCredential[]): Refusal | undefined | Promise<Refusal | undefined>
+  /** The request with the values as they are now. Called right before it is sent, once they are ready. */
+  place<M extends CredentialMessage>(picked: readonly PickedCredential[], message: M): M
+  /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
+  renew(picked: readonly PickedCredential[]): Promise<boolean>
+  /**
+   * Reads the values of other entries. Rejects when one is missing or cannot be sent; nothing changes until the result is
+   * called.
+   *
+   * @throws StartupError
+   */
+  prepare(upstreams: readonly UpstreamSetting[]): Promise<() => void>
 }
 
-export interface CredentialSources {
-  readonly env: Environment
-  /** Base of relative paths. */
-  readonly baseDirectory: string
+export interface CredentialOptions extends SecretPlaces {
+  readonly Upstreams: readonly UpstreamSetting[]
+  readonly Credentials: readonly CredentialSetting[]
+  readonly table: CredentialTable
 }
 
-type CredentialSetting = Config['Upstreams'][number]
-
-interface CredentialEntry {
-  readonly setting: CredentialSetting
-  /** Lower case. */
-  readonly header: string
+interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'value' | 'prefix'> {
+  readonly setting: UpstreamSetting
   readonly host: HostAndPort
 }
 
-/** RFC 9110 section 5.5, without what is obsolete. */
-const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
-
 /**
- * Reads the values of the configured entries; undefined when there is none: then requests need no work.
+ * Reads the values of the configured entries.
  *
  * @throws StartupError that names the entry, never the value
  */
-export async function openCredentials(
-  settings: readonly CredentialSetting[],
-  sources: CredentialSources,
-): Promise<Credentials | undefined> {
-  if (settings.length === 0) return undefined
-  const entries = settings.map(entryOf)
-  const values = await Promise.all(settings.map((setting, index) => readValue(setting, index, sources)))
+export async function openCredentials(options: CredentialOptions): Promise<Credentials> {
+  const { table } = options
+  const read = (upstreams: readonly UpstreamSetting[]) =>
+    Promise.all(upstreams.map((setting, index) => entryOf(setting, index, options)))
+  let entries = await read(options.Upstreams)
 
+  const ready: Credentials['ready'] = picked => {
+    for (const { name } of picked) {
+      const found = name === undefined ? undefined : table.ready(name)
+      if (found !== undefined) return found instanceof Promise ? found.then(late => late ?? ready(picked)) : found
+    }
+    return undefined
+  }
   return {
-    fieldsFor(request) {
-      const fields: string[] = []
-      const named = new Set<string>()
-      for (const [index, entry] of entries.entries()) {
-        // Of several entries for one field the first counts.
-        if (named.has(entry.header) || !applies(entry, request)) continue
-        named.add(entry.header)
-        const { Override, Header } = entry.setting
-        if (Override === 'Replace' || !sendsItself(entry.header, request)) fields.push(Header, values[index]!)
-        else if (Override === 'Refuse') return conflict(entry)
+    pick: request => (entries.length === 0 ? undefined : pick(entries, request)),
+    ready,
+    place(picked, message) {
+      let placed = message
+      for (const one of picked) {
+        const found = one.name === undefined ? { value: one.value, version: 0 } : table.fresh(one.name)
+        if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
+        one.sent = { value: found.value, version: found.version }
+        placed = { ...placed, ...withCredential(placed, one.place, one.prefix + found.value) }
       }
-      return fields
+      return placed
+    },
+    async renew(picked) {
+      const asked = picked.flatMap(({ name, sent }) => (name && sent ? [table.renew(name, sent.version)] : []))
+      return (await Promise.all(asked)).some(Boolean)
+    },
+    async prepare(upstreams) {
+      const next = await read(upstreams)
+      return () => {
+        entries = next
+      }
     },
   }
 }
 
-function entryOf(setting: CredentialSetting): CredentialEntry {
-  return { setting, header: setting.Header.toLowerCase(), host: parseHostAndPort(setting.Host ?? '') }
+function pick(entries: readonly CredentialEntry[], request: CredentialRequest): ReturnType<Credentials['pick']> {
+  const picked: PickedCredential[] = []
+  const taken = new Set<string>()
+  for (const entry of entries) {
+    const { setting, place, name, value, prefix } = entry
+    // Of several entries for one place the first counts.
+    const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
+    if (taken.has(key) || !applies(entry, request)) continue
+    taken.add(key)
+    if (setting.Override !== 'Replace' && sendsItself(place, request)) {
+      if (setting.Override === 'Refuse') return conflict(place)
+    } else picked.push({ place, name, value, prefix, sent: undefined })
+  }
+  return picked.length === 0 ? undefined : picked
 }
 
-/** The settings that say where a value comes from. Each entry has one of them (config/check.ts). */
-type SourceSetting = Extract<keyof CredentialSetting, `ValueFrom${string}`>
-
-interface SourceReading {
-  /** For error messages. */
-  readonly from: string
-  /** Undefined when it does not exist. */
-  readonly text: string | undefined
+async function entryOf(setting: UpstreamSetting, index: number, options: CredentialOptions): Promise<CredentialEntry> {
+  const { Host = '', Header, Query, Prefix, Credential } = setting
+  const type = options.Credentials.find(({ Name }) => Name === Credential)?.Type ?? 'Value'
+  const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
+  return {
+    ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
+    value: await readValue(setting, index, options),
+    prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
+  }
 }
 
-/** How the value of each setting is read; `name` is the value of the setting. */
-const credentialSources: {
-  readonly [S in SourceSetting]: (name: string, sources: CredentialSources) => SourceReading | Promise<SourceReading>
-} = {
-  ValueFromEnv: (name, { env }) => ({ from: `the environment variable ${name}`, text: env[name] }),
-  async ValueFromFile(name, { baseDirectory }) {
-    const path = resolve(baseDirectory, name)
-    return { from: path, text: await readPrivateFile(path) }
-  },
-}
-
-async function readValue(setting: CredentialSetting, index: number, sources: CredentialSources): Promise<string> {
-  const { Prefix = '' } = setting
-  const { from, text } = await readSource(setting, sources)
+/** Empty for the values of `Credentials`. */
+async function readValue(setting: UpstreamSetting, index: number, places: SecretPlaces): Promise<string> {
+  const { ValueFromEnv, ValueFromFile, Credential } = setting
+  if (Credential !== undefined) return ''
+  const path = ValueFromFile === undefined ? undefined : resolve(places.baseDirectory, ValueFromFile)
+  const from = path ?? `the environment variable ${ValueFromEnv}`
+  const text = path === undefined ? places.env[ValueFromEnv ?? ''] : await readPrivateFile(path)
   if (text === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
-  const value = Prefix + text.replace(/\r?\n$/, '')
-  if (value.length > Prefix.length && fieldValue.test(value)) return value
+  const value = text.replace(/\r?\n$/, '')
+  if (isSendable(value)) return value
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
 }
 
-function readSource(setting: CredentialSetting, sources: CredentialSources): SourceReading | Promise<SourceReading> {
-  // The names of the table.
-  for (const source of Object.keys(credentialSources) as SourceSetting[]) {
-    const name = setting[source]
-    if (name !== undefined) return credentialSources[source](name, sources)
-  }
-  throw new Error('cannot happen: a credential without a source')
+function applies({ setting, host }: CredentialEntry, { target, agent }: CredentialRequest): boolean {
+  const { AllowHttp, Agent, Policy, Paths } = setting
+  const { origin } = target
+  if (origin.scheme === 'http' && !AllowHttp) return false
+  if (Agent !== undefined && Agent.toLowerCase() !== agent.id) return false
+  if (Policy !== undefined && Policy !== agent.policyName) return false
+  return isAtHost(host, origin) && (Paths.length === 0 || isBelow(target, Paths))
 }
 
-function applies({ setting, host }: CredentialEntry, { origin, agent }: CredentialRequest): boolean {
-  if (origin.scheme === 'http' && !setting.AllowHttp) return false
-  if (setting.Agent !== undefined && setting.Agent.toLowerCase() !== agent.id) return false
-  if (setting.Policy !== undefined && setting.Policy !== agent.policyName) return false
-  return isAtHost(host, origin)
+/** Whether the path is below one of these, in each way in which servers read it. */
+function isBelow({ path, readings = [path] }: Target, prefixes: readonly string[]): boolean {
+  return readings.every(reading => prefixes.some(prefix => startsWithPath(reading, prefix)))
 }
 
-/** Whether the agent sends the field, or one that an upstream may take for it. */
-function sendsItself(header: string, { rawHeaders, tokenNames }: CredentialRequest): boolean {
+/** `/v1` covers `/v1` and `/v1/x`, not `/v10`. */
+function startsWithPath(path: string, prefix: string): boolean {
+  if (!path.startsWith(prefix)) return false
+  return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/'
+}
+
+/** Whether the agent sends the field or parameter, or one that an upstream may take for it. */
+function sendsItself(
+  { header, query }: CredentialPlace,
+  { target, rawHeaders, tokenNames }: CredentialRequest,
+): boolean {
+  if (query !== undefined) return hasParameter(target.query, query)
+  const own = fieldName(header).folded
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const { folded } = fieldName(rawHeaders[i]!)
-    if (folded === fieldName(header).folded && !tokenNames.includes(folded)) return true
+    if (folded === own && !tokenNames.includes(folded)) return true
   }
   return false
 }
 
-/** The fields of a request with its credentials, which replace fields of the same name. */
-export function withCredentials(fields: readonly string[], credentials: readonly string[]): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i]!
-    const isReplaced = credentials.some((credential, at) => at % 2 === 0 && isTokenField(name, credential))
-    if (!isReplaced) kept.push(name, fields[i + 1]!)
-  }
-  return kept.concat(credentials)
+function conflict({ header, query }: CredentialPlace): Refusal {
+  const what = query === undefined ? header : `the query parameter ${query}`
+  return refuse('credential_conflict', `The gateway sets ${what} for this upstream. Leave it out.`)
 }
 
-function conflict({ setting }: CredentialEntry): Refusal {
-  return refuse('credential_conflict', `The gateway sets ${setting.Header} for this upstream. Leave it out.`)
-}
+/** Names of credentials, for people; undefined when none has one. */
+export const namesOf = (picked: readonly PickedCredential[] | undefined): string | undefined =>
+  picked?.flatMap(({ name }) => name ?? []).join(' ') || undefined

@@ -18,10 +18,12 @@ import { createOncePerMinute } from '../telemetry/once-per-minute.ts'
 import type { Grant } from '../tokens/grant.ts'
 import { type Base, createFenced, selfUrlsOf } from './base.ts'
 import type { Identity } from './identity.ts'
+import { manageCredentials } from './managed-credentials.ts'
 import type { Overview } from './overview.ts'
 import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
+import type { Upstreams } from './upstreams.ts'
 
 export interface ControlPlaneParts
   extends Pick<
@@ -35,6 +37,7 @@ export interface ControlPlaneParts
   readonly rules: Pick<Rules, 'policies' | 'explain' | 'work'>
   readonly hitl: ManagementParts['hitl']
   readonly budgets: ManagementParts['budgets']
+  readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
   readonly recording: Pick<Recording, 'of' | 'clear'>
   readonly overview: Overview
@@ -68,6 +71,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
     budgets: parts.budgets,
+    credentials: manageCredentials(parts),
     grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
     consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },

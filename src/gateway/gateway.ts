@@ -175,13 +175,15 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   closers.push(() => fenceWatch?.close())
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, onSettings })
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, log, metrics, onSettings })
   closers.push(() => upstreams.connections.close())
+  closers.push(() => upstreams.keptCredentials?.close())
   const channelName = `agent-gateway ${randomUUID()}`
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
   closers.push(() => recent.close())
   const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
   const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
+  upstreams.keptCredentials?.follow(state => followers.pool?.setCredential(state))
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
   const asked = { fetchDocument, submitForm, loginLimit: createLoginLimit(config, rates), onQuarantine, onTokens }

@@ -1,6 +1,7 @@
 import { isRefusal } from '../base/refusals.ts'
 import { parseTarget } from '../base/target.ts'
 import type { Budgets } from '../budgets/budgets.ts'
+import type { PickedCredential } from '../credentials/credentials.ts'
 import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
@@ -184,11 +185,15 @@ function reviewerOf({ problemOf, registry }: HitlParts['identity'], id: string):
 function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): readonly string[] {
   const agent = identity.registry.get(item.agentId)
   const target = parseTarget(item.url)
-  const credentials = upstreams.credentials()
-  if (credentials === undefined || agent === undefined || typeof target === 'string') return []
+  if (agent === undefined || typeof target === 'string') return []
   const rawHeaders = Object.entries(item.headers).flat()
-  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames: [] })
-  return isRefusal(fields) ? [] : fields.filter((_, index) => index % 2 === 0)
+  const picked = upstreams.credentials.pick({ target, agent, rawHeaders, tokenNames: [] })
+  return picked === undefined || isRefusal(picked) ? [] : picked.map(describe)
+}
+
+function describe({ place, name }: PickedCredential): string {
+  const where = place.query === undefined ? place.header : `?${place.query}`
+  return name === undefined ? where : `${where} (${name})`
 }
 
 type HeldItem = Parameters<HitlOptions['addedFields']>[0]

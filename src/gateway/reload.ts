@@ -18,7 +18,7 @@ export interface GatewayReloadParts extends Pick<Base, 'clock' | 'log' | 'store'
   /** Reads the configuration again; absent: it does not change. */
   readonly readConfig?: () => LoadedConfig
   readonly rules: Pick<Rules, 'policies'>
-  readonly upstreams: Pick<Upstreams, 'prices'>
+  readonly upstreams: Pick<Upstreams, 'keptCredentials' | 'prices'>
   readonly authority: AuthorityHolder | undefined
   readonly pool: Pick<ThreadPool, 'reload' | 'prepareSettings' | 'useSettings'> | undefined
   readonly listening: Pick<Listening, 'reload'>
@@ -94,10 +94,11 @@ function readAgain({ readConfig, start }: GatewayReloadParts): Config {
 async function reloadOthers(parts: GatewayReloadParts): Promise<boolean> {
   const { rules, upstreams, pool, report, listening } = parts
   const policiesRead = await rules.policies.reload()
+  const secretsRead = await reloadFiles(upstreams.keptCredentials, 'secrets', report)
   const pricesRead = await reloadFiles(upstreams.prices, 'prices of models', report)
   const authorityRead = await reloadAuthority(parts)
   const threadsRead = (await pool?.reload()) ?? true
-  return (await listening.reload()) && pricesRead && policiesRead && authorityRead && threadsRead
+  return (await listening.reload()) && secretsRead && pricesRead && policiesRead && authorityRead && threadsRead
 }
 
 async function reloadAuthority({ authority, store, clock, report }: GatewayReloadParts): Promise<boolean> {

@@ -9,6 +9,7 @@ import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
+import type { Upstreams } from './upstreams.ts'
 
 export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly dataPlane: Pick<DataPlane, 'sweep'>
@@ -22,6 +23,7 @@ export interface SweepParts extends Pick<Base, 'clock' | 'report'> {
   readonly authority: AuthorityHolder | undefined
   /** Keeps agents from the other gateways. */
   readonly guardPeers: () => void
+  readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly verification: Pick<TrailVerification, 'step'>
 }
 
@@ -40,6 +42,7 @@ export function startSweeps(parts: SweepParts): NodeJS.Timeout {
     overview.sample().catch(error => report('waiting requests could not be counted', error))
     verification.step().catch(error => report('the audit trail could not be verified', error))
     guardPeers()
+    parts.upstreams.keptCredentials?.sweep().catch(error => report('secrets could not be looked at', error))
     fleet.sweep(rules.policies.book.list(), parts.authority?.current.certificate.fingerprint256)
     limits.breaker.sweep(clock.steady())
     limits.spend?.leases.sweep(clock.now()).catch(error => report('windows of budgets could not be removed', error))

@@ -1,6 +1,7 @@
 /** A thread beside the main one: it accepts connections and serves proxied requests. The main thread does the rest. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Commit, createLiveSettings, type LiveSettings } from '../config/live.ts'
+import { createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import { Fence } from '../fleet/fence.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
@@ -54,6 +55,7 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
     changePolicies: async change => (await served).policies.apply(change),
     changeTokens: async epoch => (await served).useEpoch(epoch),
     forgetGrant: async id => (await served).forgetGrant(id),
+    setCredential: async state => (await served).credentials.set(state),
     listen: async ports => (await served).listening.join(ports),
     setListeners: async ports => (await served).upstreams.egress.setListeners(ports),
     setPeers: async urls => (await served).upstreams.egress.setPeers(urls),
@@ -76,7 +78,9 @@ async function learn() {
   const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
   const counters = createCounters(data.memory, data.thread)
   const { metrics } = counters
-  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, onSettings })
+  const need: NeedCredential = (...asked) => main.call('needCredential', asked)
+  const credentials = createCredentialTable(data.credentials, need, clock)
+  const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
     notes => main.notify('trust', [notes]),
@@ -107,6 +111,7 @@ async function learn() {
     clock,
     log,
     counters,
+    credentials,
     upstreams,
     trust,
     keyUses,
@@ -156,7 +161,7 @@ async function serve() {
   })
   setInterval(() => sweep(dataPlane, counters), sweepMs)
   return {
-    ...{ upstreams, agents, policies, listening },
+    ...{ upstreams, agents, credentials: known.credentials, policies, listening },
     ...settingsCalls(settings),
     useEpoch: known.useEpoch,
     forgetGrant: dataPlane.forgetGrant,

@@ -15,11 +15,13 @@ import type { Listening } from './listening.ts'
 import type { Recording } from './recording.ts'
 import type { Rules } from './rules.ts'
 import type { SharedLimits } from './shared.ts'
+import type { Upstreams } from './upstreams.ts'
 
 export interface OpenPoolParts
   extends Pick<Base, 'config' | 'baseDirectory' | 'dataDirectory' | 'clock' | 'log' | 'fence'> {
   readonly identity: Identity
   readonly rules: Rules
+  readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly hitl: Hitl
   readonly noteTools: ToolNotes['note']
   readonly listening: Listening
@@ -60,6 +62,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | u
       storeFence,
     },
     agents: () => identity.registry.values(),
+    credentials: () => parts.upstreams.keptCredentials?.states() ?? [],
     tokenEpoch: () => identity.tokenEpoch(),
     policies: () => rules.policies.book.list(),
     methods: controlOf(parts, lookup ?? systemLookup),
@@ -70,7 +73,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | u
 
 /** The calls that threads may make to this one. */
 function controlOf(
-  { hitl, noteTools, identity, listening, limits, log, recording }: OpenPoolParts,
+  { hitl, noteTools, identity, listening, limits, log, recording, upstreams }: OpenPoolParts,
   lookup: Lookup,
 ): Methods<ControlCalls> {
   return {
@@ -91,10 +94,15 @@ function controlOf(
     needTokens: agentId => limits.agentRate.tokens?.need(agentId),
     askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
     needSpend: key => limits.spend?.leases.need(key),
+    needCredential: (name, refused) => upstreams.keptCredentials?.need(name, refused) ?? noCredentials(),
     askedSpend: async key => limits.spend?.leases.asked(key),
     shapes: taken => recording.add(taken),
     trust: notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },
   }
+}
+
+function noCredentials(): never {
+  throw new Error('cannot happen: the first thread keeps no credentials')
 }

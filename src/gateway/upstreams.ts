@@ -8,6 +8,8 @@ import type { Environment } from '../config/environment.ts'
 import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { type Credentials, openCredentials } from '../credentials/credentials.ts'
+import type { CredentialTable } from '../credentials/table.ts'
+import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { connectTime } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -19,6 +21,7 @@ import { createResolver, type Lookup } from '../upstream/resolve.ts'
 import { createRoute, type UpstreamRoute } from '../upstream/route.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
+import { type KeptCredentials, openKeptCredentials } from './credentials.ts'
 import { openPrices, type Prices } from './prices.ts'
 
 /** All connections from the gateway to other servers. */
@@ -30,8 +33,10 @@ export interface Upstreams {
   readonly ca: string | undefined
   /** For tunnels that are not opened. */
   readonly dialTcp: Dial
-  /** Keys of upstreams that agents need not hold, as they are now; undefined when none is configured. */
-  readonly credentials: () => Credentials | undefined
+  /** Keys of upstreams that agents need not hold. */
+  readonly credentials: Credentials
+  /** Undefined in the threads beside the first one. */
+  readonly keptCredentials: KeptCredentials | undefined
   /** Undefined when calls of models are not metered. */
   readonly prices: Prices | undefined
   /** Webhooks and the documents of the identity provider. */
@@ -42,9 +47,12 @@ export interface UpstreamDeps {
   readonly clock: Clock
   readonly lookup: Lookup
   readonly env: Environment
+  readonly log?: Log | undefined
   readonly metrics?: Metrics | undefined
   /** Absent when the settings never change. */
   readonly onSettings?: LiveSettings['onChange']
+  /** Those of the first thread, as another one has them. */
+  readonly credentials?: CredentialTable | undefined
 }
 
 /** Look-ups of names under way at once, in all threads together. */
@@ -53,18 +61,8 @@ const lookupsAtOnce = 256
 /** @throws StartupError when a file or variable that the configuration names cannot be read */
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
-  const sources = { env: deps.env, baseDirectory }
-  let credentials = await openCredentials(config.Upstreams, sources)
   const prices = await openPrices(config, baseDirectory)
   const egress = createEgress(egressOf(config))
-  deps.onSettings?.(async next => {
-    const read = await openCredentials(next.Upstreams, sources)
-    const useEgress = egress.prepare(egressOf(next))
-    return () => {
-      credentials = read
-      useEgress()
-    }
-  })
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
@@ -93,7 +91,22 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     takePlace: () => connections.takePlace(),
   })
   const ownRequests = createOwnRequests({ route, connections, dialTcp, trusted })
-  return { egress, route, connections, dialTcp, ca, credentials: () => credentials, prices, ownRequests }
+  const isFollower = deps.credentials !== undefined
+  const keptCredentials = isFollower
+    ? undefined
+    : await openKeptCredentials(config, { ...deps, baseDirectory, ownRequests })
+  const table = deps.credentials ?? keptCredentials?.table
+  if (table === undefined) throw new Error('cannot happen: neither the first thread nor another one')
+  const credentials = await openCredentials({ ...config, env: deps.env, baseDirectory, table })
+  deps.onSettings?.(async next => {
+    const useCredentials = await credentials.prepare(next.Upstreams)
+    const useEgress = egress.prepare(egressOf(next))
+    return () => {
+      useCredentials()
+      useEgress()
+    }
+  })
+  return { egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests }
 }
 
 export const egressOf = (config: Config): EgressSettings => ({ ...config.Egress, SelfUrls: selfUrlsOf(config) })

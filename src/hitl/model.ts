@@ -28,6 +28,8 @@ export interface HeldFacts {
   /** Claims of the agent's token. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly clientIp: string
+  /** Names of the credentials of `Credentials` that it would be sent with; absent when there is none. */
+  readonly credential?: string
 }
 
 /** The members of a decision that this folder reads; the whole decision is stored. */

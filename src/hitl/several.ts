@@ -2,7 +2,8 @@
  * One verdict on several requests, with an outcome for each. Approvals are for one group, so that the request that the
  * reviewer reads is like the others.
  */
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../base/refusals.ts'
+import type { RefusalCode } from '../base/refusal-kinds.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { HitlBrief } from '../storage/store.ts'
 import { locationOf } from './grants.ts'
 import type { Approval, Approved, Verdict } from './model.ts'

@@ -1,6 +1,7 @@
 /** Bodies of refusals: a problem document, in a form whose reason the client of each provider shows. */
 import { escapeDeceptive, printableJson } from '../base/deceptive.ts'
-import { type Refusal, refusalKinds } from '../base/refusals.ts'
+import { refusalKinds } from '../base/refusal-kinds.ts'
+import type { Refusal } from '../base/refusals.ts'
 import { fieldValues } from './headers.ts'
 import { prefersJson } from './media-types.ts'
 

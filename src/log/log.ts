@@ -66,6 +66,8 @@ export interface LogFields {
   readonly tokensOut?: number | undefined
   /** In USD times Metering:ExchangeRate. */
   readonly cost?: number | undefined
+  /** Names of the credentials of `Credentials` that a request was sent with. */
+  readonly credential?: string | undefined
   /** Names of the budgets that count the call, or of the one that refused it, with commas. */
   readonly budget?: string | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */

@@ -5,6 +5,7 @@ import { auditHandlers } from './audit.ts'
 import { authorityHandlers } from './authority.ts'
 import { budgetHandlers } from './budgets.ts'
 import { consoleFileHandlers } from './console-files.ts'
+import { credentialHandlers } from './credentials.ts'
 import { docsHandlers } from './docs.ts'
 import { fleetHandlers } from './fleet.ts'
 import { grantHandlers } from './grants.ts'
@@ -69,6 +70,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...verdictHandlers(parts),
     ...grantHandlers(parts),
     ...budgetHandlers(parts),
+    ...credentialHandlers(parts),
     ...eventHandlers(parts),
     ...auditHandlers(parts),
     ...overviewHandlers(parts),

@@ -3,8 +3,10 @@ import type { AgentKeys } from '../agents/keys.ts'
 import type { By, Registry } from '../agents/registry.ts'
 import type { TrailVerification } from '../audit/verification.ts'
 import type { Activity } from '../base/activity.ts'
-import type { Refusal, RefusalCode } from '../base/refusals.ts'
+import type { RefusalCode } from '../base/refusal-kinds.ts'
+import type { Refusal } from '../base/refusals.ts'
 import type { Budgets } from '../budgets/budgets.ts'
+import type { CredentialView } from '../credentials/view.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
@@ -62,6 +64,7 @@ export interface ManagementParts {
     readonly stopping: AbortSignal
   }
   readonly budgets: Budgets
+  readonly credentials: ManagedCredentials
   readonly grant: Grant
   readonly console: ConsoleSignIn
   /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */
@@ -122,6 +125,15 @@ export interface ManagedAuthority {
   readonly current: () => Authority
   /** Replaces it in every thread. Rejects with a StoreError, and changes nothing, when that cannot be recorded. */
   rotate(rotation: Rotation, by: By): Promise<Authority | Refusal>
+}
+
+export interface ManagedCredentials {
+  list(): readonly CredentialView[]
+  /**
+   * Gets a new value now. Undefined when there is no such credential. Rejects with a StoreError, and does nothing, when that
+   * cannot be recorded.
+   */
+  renew(name: string, by: By): Promise<CredentialView | undefined>
 }
 
 /** Numbers and activity for the overview. */

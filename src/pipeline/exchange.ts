@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FailureKind } from '../base/failure-kinds.ts'
-import type { Refusal, RefusalCode } from '../base/refusals.ts'
+import type { RefusalCode } from '../base/refusal-kinds.ts'
+import type { Refusal } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
+import type { PickedCredential } from '../credentials/credentials.ts'
 import type { HeldBudget } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import type { Addressing } from '../http/addressing.ts'
@@ -106,8 +108,8 @@ export class Exchange {
   /** Time in which it waited for its body, milliseconds. */
   bodyMs = 0
 
-  /** Fields that the gateway adds when it sends; never stored or shown. */
-  credentials: readonly string[] | undefined = undefined
+  /** What the gateway adds when it sends; undefined when it adds nothing. */
+  credentials: readonly PickedCredential[] | undefined = undefined
 
   /** Why its answer is read before the agent gets it (answers/); undefined when nothing reads it. */
   interests: readonly Interest[] | undefined = undefined

@@ -3,7 +3,7 @@ import type { Linked } from '../http/addressing.ts'
 import type { Exchange } from './exchange.ts'
 
 /** The part of an exchange that decides where its answer may send the client. */
-export interface LinkedAnswer extends Linked, Pick<Exchange, 'addressing'> {}
+export interface LinkedAnswer extends Linked, Pick<Exchange, 'addressing' | 'credentials'> {}
 
 /**
  * The link with which the client reaches a reference of the upstream; undefined when it cannot.

@@ -59,8 +59,7 @@ export interface Parts {
   readonly dialTcp: Dial
   /** Whether WebSockets may be opened to this host. */
   readonly allowsUpgrade: (host: string) => boolean
-  /** As they are now; undefined when none is configured. */
-  readonly credentials: () => Credentials | undefined
+  readonly credentials: Credentials
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   /**

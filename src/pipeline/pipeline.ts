@@ -14,8 +14,9 @@ import { admit, checkSize, releaseSlot } from './steps/admit.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { passBudgets, releaseSpend } from './steps/budgets.ts'
 import { passCircuit, releasePermit } from './steps/circuit.ts'
+import { awaitCredentials, pickCredentials } from './steps/credentials.ts'
 import { decide } from './steps/decide.ts'
-import { attachCredentials, checkName, lookUp } from './steps/destination.ts'
+import { checkName, lookUp } from './steps/destination.ts'
 import { checkHandshake } from './steps/handshake.ts'
 import { releaseBody } from './steps/hold-body.ts'
 import { answerLastHop } from './steps/hops.ts'
@@ -29,7 +30,7 @@ export const outbound: readonly OutboundStep[] = [
   { name: 'host name', run: checkName },
   { name: 'decision', run: decide },
   { name: 'look-up', run: lookUp },
-  { name: 'credentials', run: attachCredentials },
+  { name: 'credentials', run: pickCredentials },
 ]
 
 /**
@@ -53,6 +54,7 @@ const steps: readonly PipelineStep[] = [
   { name: 'last hop', run: answerLastHop },
   { name: 'budgets', run: passBudgets },
   { name: 'answer readers', run: askReaders },
+  { name: 'values of credentials', run: awaitCredentials },
   { name: 'sending', run: (exchange, parts) => forward(exchange, parts, start) },
 ]
 

@@ -2,7 +2,7 @@
  * The numbers of the last hour in steps of 10 s and of the last day in steps of 5 min, for plots. In memory: some hundred
  * kilobytes, and lost with a restart.
  */
-import { refusalKinds } from '../base/refusals.ts'
+import { refusalKinds } from '../base/refusal-kinds.ts'
 import type { Family, Histogram } from './family.ts'
 import { decisions, duration, effectLabels, overhead, type RequestKind, requests } from './layout.ts'
 import type { Totals } from './metrics.ts'

@@ -1,5 +1,5 @@
 import { failureKinds } from '../base/failure-kinds.ts'
-import { refusalKinds } from '../base/refusals.ts'
+import { refusalKinds } from '../base/refusal-kinds.ts'
 import type { Effect } from '../policy/language/model.ts'
 import { cellCount, counter, type Family, family, gauge, type Histogram, histogram } from './family.ts'
 
@@ -93,6 +93,17 @@ export const tokens = family('token_checks_total', 'Tokens of agents, known from
   'hit',
   'miss',
 ])
+/** Attempts to get a value for a credential. */
+export const credentialRenewals = family(
+  'credential_renewals_total',
+  'Attempts to get the value of a credential, by how they ended.',
+  'outcome',
+  ['renewed', 'failing', 'needed'],
+)
+export const credentialEchoes = counter(
+  'credential_echoes_total',
+  'Header fields of answers from which the value of a credential was removed.',
+)
 export const requestBytes = counter('upstream_request_body_bytes_total', 'Body bytes sent to upstreams.')
 export const responseBytes = counter('upstream_response_body_bytes_total', 'Body bytes of answers of upstreams.')
 export const llmTokens = family(
@@ -219,6 +230,8 @@ export const families: readonly Family[] = [
   quarantines,
   tokens,
   retries,
+  credentialRenewals,
+  credentialEchoes,
   requestBytes,
   responseBytes,
   llmTokens,

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
+import type { CredentialState } from '../credentials/state.ts'
 import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
@@ -18,9 +19,10 @@ export interface PoolOptions {
   readonly count: number
   /** File that each of them runs. */
   readonly program: URL
-  readonly data: Omit<ThreadData, 'thread' | 'agents' | 'tokenEpoch' | 'fence'>
+  readonly data: Omit<ThreadData, 'thread' | 'agents' | 'credentials' | 'tokenEpoch' | 'fence'>
   /** Agents and policies at the start of a thread. */
   readonly agents: () => readonly AgentRecord[]
+  readonly credentials: () => ThreadData['credentials']
   readonly tokenEpoch: () => string | undefined
   readonly policies: () => PolicyList
   /** Calls that threads may make. */
@@ -43,6 +45,7 @@ export interface ThreadPool {
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(list: PolicyList): Promise<void>
   changeTokens(epoch: string | undefined): Promise<void>
+  setCredential(state: CredentialState): Promise<void>
   /** Where other gateways of the fleet listen. */
   changePeers(urls: readonly string[]): Promise<void>
   /** A grant was withdrawn; undefined: any of them may have been. */
@@ -113,6 +116,10 @@ class RunningPool implements ThreadPool {
     await this.#callAll(({ link }) => link.call('changeTokens', [epoch]))
   }
 
+  async setCredential(state: CredentialState): Promise<void> {
+    await this.#callAll(({ link }) => link.call('setCredential', [state]))
+  }
+
   async changePeers(urls: readonly string[]): Promise<void> {
     this.#peers = urls
     await this.#callAll(({ link }) => link.call('setPeers', [urls]))
@@ -175,9 +182,10 @@ class RunningPool implements ThreadPool {
 
   /** Starts a thread with the agents and policies in force; it gets every change from here on. */
   async #start(thread: number): Promise<void> {
-    const { program, data, agents, tokenEpoch, methods, clock, log } = this.#options
+    const { program, data, agents, credentials, tokenEpoch, methods, clock, log } = this.#options
     const fence = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const workerData: ThreadData = { ...data, thread, agents: agents(), tokenEpoch: tokenEpoch(), fence }
+    const now = { agents: agents(), credentials: credentials(), tokenEpoch: tokenEpoch() }
+    const workerData: ThreadData = { ...data, ...now, thread, fence }
     const worker = new Worker(program, { workerData, name: `gateway-${thread}` })
     worker.once('error', error => log.error({ error }, `thread ${thread} died`))
     const started = clock.steady()

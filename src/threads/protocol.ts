@@ -4,6 +4,8 @@ import type { ToolNotes } from '../agents/tools.ts'
 import type { TrustCause } from '../agents/trust.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
+import type { CredentialState } from '../credentials/state.ts'
+import type { NeedCredential } from '../credentials/table.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
@@ -30,6 +32,7 @@ export interface ThreadData {
   /** Name of the channel for notes about exchanges. */
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
+  readonly credentials: readonly CredentialState[]
   /** Epoch from which the keys of tokens are derived. */
   readonly tokenEpoch: string | undefined
   /** One number: 1 when the main thread has given this thread up. Then nothing more may be sent. */
@@ -54,6 +57,7 @@ export interface ThreadCalls {
   changeTokens(epoch: string | undefined): Promise<void>
   /** A grant was withdrawn. */
   forgetGrant(id: string | undefined): Promise<void>
+  setCredential(state: CredentialState): Promise<void>
   /** Opens these ports, which the first thread has opened as well. */
   listen(ports: readonly number[]): Promise<void>
   /** Ports of the gateway itself: requests must not be forwarded to them. */
@@ -93,6 +97,7 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   askedSpend: TokenLeases['asked']
   /** Shapes of requests that a thread has counted. */
   shapes(taken: TakenShapes): Promise<void>
+  needCredential: NeedCredential
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

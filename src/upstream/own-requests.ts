@@ -28,7 +28,7 @@ class OwnRequestError extends Error {
 export interface OwnRequests {
   /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
   post(message: PostMessage, signal: AbortSignal): Promise<number>
-  /** Posts once, and reads the answer when its status is 200: at most 64 KiB, not compressed. Rejects as `post` does. */
+  /** Posts once, and reads the answer, whatever its status: at most 64 KiB. Rejects as `post` does. */
   ask(message: PostMessage, signal: AbortSignal): Promise<OwnAnswer>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
   fetch(url: URL): Promise<Uint8Array>
@@ -36,6 +36,10 @@ export interface OwnRequests {
   connect(host: string, port: number, signal: AbortSignal): Promise<Socket>
   /** Posts a form, and reads a document in the same way. */
   submitForm(url: URL, form: { readonly authorization: string; readonly body: string }): Promise<Uint8Array>
+}
+
+export interface OwnAnswer extends Pick<ResponseHead, 'status' | 'fields'> {
+  readonly body: Uint8Array
 }
 
 export interface OwnRequestParts {
@@ -66,7 +70,7 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
     return body
   }
 
-  const send = ({ url, headers, body }: PostMessage, limits: Pick<Limits, 'bytes' | 'signal'>): Promise<OwnAnswer> => {
+  const send = ({ url, headers, body }: PostMessage, limits: Omit<Limits, 'ms'>): Promise<OwnAnswer> => {
     const { origin, path } = destinationOf(new URL(url))
     const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
     return exchange(origin, request, { ms: postTimeoutMs, ...limits }, parts)
@@ -74,7 +78,7 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
 
   return {
     post: async (message, signal) => (await send(message, { bytes: 0, signal })).status,
-    ask: (message, signal) => send(message, { bytes: maxDocumentBytes, signal }),
+    ask: (message, signal) => send(message, { bytes: maxDocumentBytes, signal, readsErrors: true }),
     fetch: url => read(url, { method: 'GET', fields: documentFields, body: null }),
     async connect(host, port, signal) {
       const origin = createOrigin('http', normaliseHost(host) ?? host, port)
@@ -112,19 +116,17 @@ interface Limits {
   readonly bytes: number
   readonly signal: AbortSignal
   readonly isTrusted?: boolean
-}
-
-export interface OwnAnswer extends Pick<ResponseHead, 'status' | 'fields'> {
-  readonly body: Uint8Array
+  /** Bodies are read with statuses other than 200 as well. */
+  readonly readsErrors?: boolean
 }
 
 function exchange(
   origin: Origin,
   request: UpstreamRequest,
-  { ms, bytes, signal, isTrusted = false }: Limits,
+  { ms, bytes, signal, isTrusted = false, readsErrors = false }: Limits,
   { route, connections }: OwnRequestParts,
 ): Promise<OwnAnswer> {
-  const reader = new OwnAnswerReader(origin.host, bytes)
+  const reader = new OwnAnswerReader(origin.host, bytes, readsErrors)
   const isOver = new AbortController()
   setTimeout(ms, undefined, { signal: AbortSignal.any([signal, isOver.signal]) }).then(
     () => reader.giveUp(`no answer within ${ms} ms`),
@@ -145,15 +147,17 @@ class OwnAnswerReader implements UpstreamHandler {
   isOver = false
   readonly #host: string
   readonly #maxBytes: number
+  readonly #readsErrors: boolean
   readonly #outcome = Promise.withResolvers<OwnAnswer>()
   readonly #chunks: Buffer[] = []
   #length = 0
   #head: ResponseHead | undefined
   #control: Control | undefined
 
-  constructor(host: string, maxBytes: number) {
+  constructor(host: string, maxBytes: number, readsErrors: boolean) {
     this.#host = host
     this.#maxBytes = maxBytes
+    this.#readsErrors = readsErrors
     this.answer = this.#outcome.promise
   }
 
@@ -164,7 +168,7 @@ class OwnAnswerReader implements UpstreamHandler {
 
   onResponseStart(head: ResponseHead): void {
     this.#head = head
-    if (this.#maxBytes > 0 && head.status === 200) return
+    if (this.#maxBytes > 0 && (head.status === 200 || this.#readsErrors)) return
     // The body is not read: closing the connection is the short way to discard it.
     this.#complete(head)
     this.#cutOff()

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { refusalKinds } from '../../src/base/refusals.ts'
+import { refusalKinds } from '../../src/base/refusal-kinds.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 import { bounds } from '../../src/telemetry/layout.ts'
@@ -17,7 +17,8 @@ const layers = [
   ['fleet'],
   ['config'],
   ['api', 'http', 'storage', 'telemetry'],
-  ['policies', 'agents', 'tokens', 'upstream', 'credentials', 'audit', 'hitl', 'intercept', 'budgets'],
+  ['policies', 'agents', 'tokens', 'upstream', 'audit', 'hitl', 'intercept', 'budgets'],
+  ['credentials'],
   ['pipeline', 'management'],
   ['threads'],
   ['gateway'],

@@ -103,7 +103,7 @@ t.test('the table has every status, every outcome of a sending and every event o
 
 t.test('the words for the log and the metrics are written', async t => {
   const lines = rows.flatMap(([, , , , , line = '']) => unquoted(line))
-  const written = read('src/pipeline/held/replay-log.ts') + read('src/base/refusals.ts')
+  const written = read('src/pipeline/held/replay-log.ts') + read('src/base/refusal-kinds.ts')
   t.strictSame(
     lines.filter(line => line !== 'suspended' && !new RegExp(`\\b${line}\\b`).test(written)),
     [],

@@ -1,10 +1,14 @@
-import { chmodSync } from 'node:fs'
+/** Threat T83 of SECURITY.md. */
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createOrigin } from '../../src/base/origin.ts'
 import { isRefusal, StartupError } from '../../src/base/refusals.ts'
+import { parseTarget } from '../../src/base/target.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { openCredentials, withCredentials } from '../../src/credentials/credentials.ts'
+import { openCredentials } from '../../src/credentials/credentials.ts'
+import { withCredential } from '../../src/credentials/placement.ts'
+import { createCredentialTable } from '../../src/credentials/table.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const agent = { id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
@@ -13,25 +17,47 @@ const env = { KEY: 'k-123', SECOND: 'k-456', EMPTY: '', LINES: 'a\nb', UMLAUT: '
 
 type Entry = Readonly<Record<string, unknown>>
 
+const named = { Secrets: [{ Name: 'key', FromEnv: 'KEY' }], Credentials: [{ Name: 'shop', Secret: 'key' }] }
+const shop = { name: 'shop', version: 1, value: 'n-1', freshUntil: Infinity, renewAt: Infinity, problem: undefined }
+const table = createCredentialTable([shop], () => Promise.reject(new Error('nothing is renewed')), systemClock)
+
 function settingsOf(entries: readonly Entry[]) {
-  const loaded = loadConfig({ file: { path: 'gateway.yaml', text: JSON.stringify({ Upstreams: entries }) }, env: {} })
+  const text = JSON.stringify({ ...named, Upstreams: entries })
+  const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
-  return loaded.config.Upstreams
+  return loaded.config
+}
+
+const openAll = (entries: readonly Entry[], baseDirectory: string) =>
+  openCredentials({ ...settingsOf(entries), env, baseDirectory, table })
+
+function targetOf(url: string) {
+  const target = parseTarget(url)
+  if (typeof target === 'string') throw new TypeError(target)
+  return target
+}
+
+/** The fields and the path with which a request is sent, without other fields. */
+const openPlaced = async (entries: readonly Entry[], baseDirectory = '.') => {
+  const credentials = await openAll(entries, baseDirectory)
+  return (url: string, rawHeaders: readonly string[] = [], who = agent) => {
+    const target = targetOf(url)
+    const picked = credentials.pick({ target, agent: who, rawHeaders, tokenNames: ['gateway-authorization'] })
+    if (isRefusal(picked)) return picked
+    return credentials.place(picked ?? [], { path: target.requestTarget, fields: [] as readonly string[] })
+  }
 }
 
 const open = async (entries: readonly Entry[], baseDirectory = '.') => {
-  const credentials = await openCredentials(settingsOf(entries), { env, baseDirectory })
-  return (url: string, rawHeaders: readonly string[] = [], who = agent) => {
-    const { protocol, hostname, port } = new URL(url)
-    const scheme = protocol === 'http:' ? 'http' : 'https'
-    const origin = createOrigin(scheme, hostname, Number(port) || (scheme === 'http' ? 80 : 443))
-    const fields = credentials!.fieldsFor({ origin, agent: who, rawHeaders, tokenNames: ['gateway-authorization'] })
-    return isRefusal(fields) ? fields.refusal : fields
+  const placed = await openPlaced(entries, baseDirectory)
+  return (...asked: Parameters<typeof placed>) => {
+    const found = placed(...asked)
+    return isRefusal(found) ? found.refusal : found.fields
   }
 }
 
 const rejected = async (t: Test, entry: Entry, pattern: RegExp, directory = '.') => {
-  const error = await openCredentials(settingsOf([{ Host: 'a.example', ...entry }]), { env, baseDirectory: directory })
+  const error = await openAll([{ Host: 'a.example', ...entry }], directory)
     .then(() => undefined)
     .catch(error => error)
   t.type(error, StartupError)
@@ -39,8 +65,9 @@ const rejected = async (t: Test, entry: Entry, pattern: RegExp, directory = '.')
   t.notMatch(error.message, /k-123|schl/)
 }
 
-t.test('without entries there is nothing to ask per request', async t => {
-  t.equal(await openCredentials([], { env, baseDirectory: '.' }), undefined)
+t.test('without entries a request gets none', async t => {
+  const placed = await openPlaced([])
+  t.strictSame(placed('https://a.example/x'), { path: '/x', fields: [] })
 })
 
 t.test('the field goes to the host over TLS and its usual port only, unless the entry says otherwise', async t => {
@@ -99,22 +126,43 @@ t.test('an agent that sends the field itself is refused, or its value is kept or
 t.test('a credential takes the place of every field that an upstream may read as it', async t => {
   const sent = ['Accept', '*/*', 'x-api-key', 'mine', 'X_Api_Key', 'mine', 'X-Api-Key-2', 'other']
   const expected = ['Accept', '*/*', 'X-Api-Key-2', 'other', 'X-Api-Key', 'k-123']
-  t.strictSame(withCredentials(sent, ['X-Api-Key', 'k-123']), expected)
-  t.strictSame(withCredentials(['Accept', '*/*'], []), ['Accept', '*/*'])
+  const place = { header: 'X-Api-Key', query: undefined }
+  t.strictSame(withCredential({ path: '/', fields: sent }, place, 'k-123').fields, expected)
 })
 
 t.test('the token of the gateway is not what an agent sends itself: it is kept back', async t => {
-  const credentials = await openCredentials(settingsOf([{ Host: 'a.example', ValueFromEnv: 'KEY' }]), {
-    env,
-    baseDirectory: '.',
-  })
-  const fields = credentials!.fieldsFor({
-    origin: createOrigin('https', 'a.example', 443),
+  const credentials = await openAll([{ Host: 'a.example', ValueFromEnv: 'KEY' }], '.')
+  const picked = credentials.pick({
+    target: targetOf('https://a.example/'),
     agent,
     rawHeaders: ['Authorization', 'Bearer token of the gateway'],
     tokenNames: ['gateway-authorization', 'authorization'],
   })
-  t.strictSame(fields, ['Authorization', 'k-123'])
+  t.match(picked, [{ place: { header: 'Authorization' } }])
+})
+
+t.test('a parameter of the query takes the place of what the agent sent under the same name', async t => {
+  const entry = { Host: 'a.example', Credential: 'shop', Query: 'key' }
+  const strict = await openPlaced([entry])
+  t.match(strict('https://a.example/x?a=1'), { path: '/x?a=1&key=n-1' })
+  t.match(strict('https://a.example/x'), { path: '/x?key=n-1' })
+  for (const query of ['key=mine', 'KEY=mine', '%6bey=mine', 'a=1&key', 'k%65y=']) {
+    t.match(strict(`https://a.example/x?${query}`), { refusal: 'credential_conflict' }, query)
+  }
+  const replacing = await openPlaced([{ ...entry, Override: 'Replace' }])
+  t.match(replacing('https://a.example/x?Key=mine&a=%20&k%65y=2'), { path: '/x?a=%20&key=n-1' })
+  const keeping = await openPlaced([{ ...entry, Override: 'Keep' }])
+  t.match(keeping('https://a.example/x?key=mine'), { path: '/x?key=mine' })
+})
+
+t.test('an entry may be for paths, and each reading of a path must be below them', async t => {
+  const fields = await open([{ Host: 'a.example', ValueFromEnv: 'KEY', Paths: ['/v1', '/files/'] }])
+  for (const path of ['/v1', '/v1/', '/v1/x', '/v1?a=1', '/files/x']) {
+    t.strictSame(fields(`https://a.example${path}`), ['Authorization', 'k-123'], path)
+  }
+  for (const path of ['/', '/v10', '/v2', '/files', '/V1', '/v1;a=b', '//v1', '/v1%2fx']) {
+    t.strictSame(fields(`https://a.example${path}`), [], path)
+  }
 })
 
 t.test('a value that is missing or cannot be sent stops the start, and the message does not repeat it', async t => {
@@ -126,4 +174,28 @@ t.test('a value that is missing or cannot be sent stops the start, and the messa
   await rejected(t, { ValueFromFile: 'none' }, /does not exist/, directory)
   chmodSync(join(directory, 'open'), 0o644)
   await rejected(t, { ValueFromFile: 'open' }, /chmod 600/, directory)
+})
+
+t.test('other entries are used from one moment on; when their values cannot be read, the old ones stay', async t => {
+  const directory = testdir(t)
+  const write = (text: string) => writeFileSync(join(directory, 'key'), text, { mode: 0o600 })
+  const { Upstreams } = settingsOf([{ Host: 'a.example', ValueFromFile: 'key' }])
+  write('one\n')
+  const credentials = await openAll([{ Host: 'a.example', ValueFromFile: 'key' }], directory)
+  const pick = () => {
+    const picked = credentials.pick({ target: targetOf('https://a.example/'), agent, rawHeaders: [], tokenNames: [] })
+    return isRefusal(picked) || picked === undefined ? [] : picked
+  }
+  const valueIn = (picked: ReturnType<typeof pick>) =>
+    credentials.place(picked, { path: '/', fields: [] as readonly string[] }).fields[1]
+  const before = pick()
+  write('two\r\n')
+  const use = await credentials.prepare(Upstreams)
+  t.equal(valueIn(pick()), 'one')
+  use()
+  t.equal(valueIn(pick()), 'two')
+  t.equal(valueIn(before), 'one', 'a request that was picked for before')
+  write('')
+  await t.rejects(credentials.prepare(Upstreams), StartupError)
+  t.equal(valueIn(pick()), 'two')
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { refusalKinds, refuse } from '../../src/base/refusals.ts'
+import { refusalKinds } from '../../src/base/refusal-kinds.ts'
+import { refuse } from '../../src/base/refusals.ts'
 import { rateFields, secondsUntilFull } from '../../src/limits/rate-fields.ts'
 
 t.test('each refusal with 429 or 503 says when to come again, and no other does', async t => {

@@ -1,3 +1,4 @@
+/** Threat T83 of SECURITY.md. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,5 +1,6 @@
 import { redactPath } from '../../base/redact.ts'
-import { refusalKinds } from '../../base/refusals.ts'
+import { refusalKinds } from '../../base/refusal-kinds.ts'
+import { namesOf } from '../../credentials/credentials.ts'
 import type { LogFields } from '../../log/log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
@@ -40,6 +41,7 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     number('ms', rounded(ms)) +
     number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
     number('bytesOut', exchange.bytesDown) +
+    plain('credential', namesOf(exchange.credentials)) +
     plain('budget', exchange.budget) +
     (exchange.meter === undefined ? '' : usageMembers(exchange.meter.usage))
   )

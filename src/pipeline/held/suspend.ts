@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { namesOf } from '../../credentials/credentials.ts'
 import { type BodyFindings, findInBody } from '../../hitl/findings.ts'
 import type { HeldFacts, Suspension } from '../../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../../http/headers.ts'
@@ -81,9 +82,11 @@ export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Sus
 }
 
 /** Facts for the decision at the approval (decide-held.ts) that are no longer known by then. */
-function factsOf({ req, socket, fields, tokenNames, claims }: Decided, parts: Parts): HeldFacts {
+function factsOf({ req, socket, fields, tokenNames, claims, credentials = [] }: Decided, parts: Parts): HeldFacts {
   const rawHeaders = withoutTokens(withoutNominated(req.rawHeaders, fields), tokenNames)
-  return { rawHeaders, claims, clientIp: parts.clientIpOf(socket, req.rawHeaders) }
+  const credential = namesOf(credentials)
+  const facts = { rawHeaders, claims, clientIp: parts.clientIpOf(socket, req.rawHeaders) }
+  return credential === undefined ? facts : { ...facts, credential }
 }
 
 /** An answer that is passed on as events of a stream cannot have a content coding. */

@@ -1,6 +1,7 @@
 /** MCP clients: their JSON-RPC requests get JSON-RPC answers, and they can cancel held requests. */
 import { hash } from 'node:crypto'
-import { isRefusal, type Refusal, type RefusalCode } from '../../base/refusals.ts'
+import type { RefusalCode } from '../../base/refusal-kinds.ts'
+import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
 import { type Admitted, type Decided, type Exchange, isAdmitted } from '../exchange.ts'

@@ -11,6 +11,7 @@ import { type LinkedAnswer, linkTo } from '../links.ts'
 export function answerFields(received: readonly string[], exchange: LinkedAnswer): string[] {
   const fields: string[] = []
   const leads = passFields(received, fields)
+  if (exchange.credentials !== undefined) renameChallenges(fields)
   if (leads && exchange.addressing.road !== undefined) return withoutOthers(fields)
   if (leads) leadThroughGateway(fields, exchange)
   // A browser may have sent this credential by itself. Its answer must not become a page in the origin of the console.
@@ -58,6 +59,13 @@ function leadThroughGateway(fields: string[], exchange: LinkedAnswer): void {
       if (fieldName(name).leads !== 'cookie') fields.push(upstreamPrefix + name, value)
       fields[at + 1] = rewritten
     }
+  }
+}
+
+/** The client does not have the credential that a challenge asks for: the gateway adds it. */
+function renameChallenges(fields: string[]): void {
+  for (let i = 0; i < fields.length; i += 2) {
+    if (fieldName(fields[i]!).lower === 'www-authenticate') fields[i] = upstreamPrefix + fields[i]
   }
 }
 

@@ -2,6 +2,7 @@
 import { agentProblem } from '../../agents/agent.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
+import { namesOf, type PickedCredential } from '../../credentials/credentials.ts'
 import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
@@ -28,7 +29,7 @@ export class ApprovedCall implements Call {
   decision: Decision | undefined = undefined
   decisionNs = 0
   resolution: Resolution | undefined = undefined
-  credentials: readonly string[] | undefined = undefined
+  credentials: readonly PickedCredential[] | undefined = undefined
   spend: SpendReservation | undefined = undefined
   budget: string | undefined = undefined
   /** Reads what it uses; undefined when nothing does. */
@@ -109,6 +110,17 @@ const keyRevoked = refuse(
 function keyProblem({ keys }: AgentRecord, { facts }: SendContext): Refusal | undefined {
   const keyId = keyIdOf(facts.claims)
   return keyId === undefined || keys.some(({ id }) => id === keyId) ? undefined : keyRevoked
+}
+
+/** What was approved is a request with these credentials: with others it would act for somebody else. */
+export function credentialProblem({ credentials = [], context }: ApprovedCall): Refusal | undefined {
+  const { credential: held } = context.facts
+  const names = namesOf(credentials)
+  if (names === held) return undefined
+  return refuse(
+    'wrong_state',
+    `This request was held with ${held ?? 'no credential'}, and would now be sent with ${names ?? 'none'}. It was not sent: deny it, or let it lapse.`,
+  )
 }
 
 type Withheld = Exclude<Decision, Allowed>

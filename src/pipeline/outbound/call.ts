@@ -1,5 +1,6 @@
 import type { Refusal } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
+import type { PickedCredential } from '../../credentials/credentials.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
@@ -35,8 +36,8 @@ export interface Call {
   decisionNs: number
   /** The checked addresses: the connection goes to no other. */
   resolution: Resolution | undefined
-  /** Fields that the gateway adds when it sends; never stored or shown. */
-  credentials: readonly string[] | undefined
+  /** What the gateway adds when it sends; undefined when it adds nothing. */
+  credentials: readonly PickedCredential[] | undefined
 }
 
 /** The parts of a call in which live and approved requests differ. */

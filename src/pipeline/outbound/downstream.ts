@@ -15,6 +15,7 @@ import { refuseFenced } from '../rights.ts'
 import { chargeWhole } from '../steps/budgets.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
+import { guardFields } from './echoes.ts'
 import { pairs } from './interim.ts'
 import type { LastBytes } from './last-bytes.ts'
 
@@ -54,7 +55,7 @@ export abstract class Downstream implements AgentOutput {
   protected passHead(head: ResponseHead): void {
     const { res, req, interests, requestId, rateFields, spend } = this.exchange
     const { budgets } = this.parts
-    const fields = answerFields(head.fields, this.exchange)
+    const fields = answerFields(guardFields(head.fields, this.exchange, this.parts), this.exchange)
     fields.push(requestIdField, requestId)
     if (rateFields !== undefined) fields.push(...rateFields)
     if (spend !== undefined && budgets !== undefined) fields.push(...answerLimits(spend, head.fields, budgets))
@@ -148,7 +149,7 @@ export abstract class Downstream implements AgentOutput {
     const { res } = this.exchange
     this.exchange.ending = 'forwarded'
     chargeWhole(this.exchange, this.parts)
-    if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(trailers)))
+    if (trailers.length > 0) res.addTrailers(pairs(downstreamFields(guardFields(trailers, this.exchange, this.parts))))
     if (this.#body === undefined) res.end()
     else this.#body.end()
   }

@@ -27,9 +27,11 @@ import { closeCircuit, outcomeOfStatus } from '../steps/circuit.ts'
 import { letGo } from '../steps/hold-body.ts'
 import { upstreamRequest } from '../steps/hops.ts'
 import { Downstream } from './downstream.ts'
+import { guardFields } from './echoes.ts'
 import { passInterim } from './interim.ts'
 import { LastBytes } from './last-bytes.ts'
 import { OpaqueTunnel } from './opaque-tunnel.ts'
+import { isRenewable, RenewedAnswer } from './renewal.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
@@ -59,8 +61,10 @@ const maybePinned =
 
 /** Sends a request, and passes its answer on. */
 class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
-  readonly #request: UpstreamRequest
+  #request: UpstreamRequest
   readonly #again: Again
+  /** What receives the answer: this, or what stands in front of it. */
+  #receiver: UpstreamHandler = this
   #done = false
 
   constructor(exchange: Sendable, request: UpstreamRequest, parts: Parts, again: Again) {
@@ -68,11 +72,14 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     this.#request = request
     this.#again = again
     exchange.sender = this
+    if (exchange.credentials !== undefined && isRenewable(exchange)) {
+      this.#receiver = new RenewedAnswer(this, { renew: () => this.#renew(), resend: () => this.#resend() })
+    }
   }
 
   send(request: UpstreamRequest): void {
     const { target, resolution } = this.exchange
-    this.parts.connections.send(target.origin, resolution, request, this)
+    this.parts.connections.send(target.origin, resolution, request, this.#receiver)
   }
 
   onRequestStart(control: Control): void {
@@ -150,7 +157,8 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   onInterim(head: ResponseHead): void {
-    if (!this.isFenced()) passInterim(this.exchange, head)
+    if (!this.isFenced())
+      passInterim(this.exchange, { ...head, fields: guardFields(head.fields, this.exchange, this.parts) })
   }
 
   /** Nothing was sent. The pipeline decides what happens next. */
@@ -168,13 +176,32 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     if (started && !this.parts.config.Proxy.RetryIdempotent) return false
     // A handshake goes over a connection of its own.
     if (exchange.sentAgain || exchange.isUpgraded || !maySendAgain(error, this.#request, started)) return false
+    this.#sendOnceMore({ ...this.#request, fresh: error instanceof StaleConnectionError })
+    return true
+  }
+
+  #sendOnceMore(request: UpstreamRequest): void {
+    const { exchange } = this
     exchange.sentAgain = true
     this.parts.metrics.add(retries, 1)
     noteSent(exchange, false)
     exchange.bytesUp = 0
     this.control = undefined
-    this.send({ ...this.#request, fresh: error instanceof StaleConnectionError })
-    return true
+    this.send(request)
+  }
+
+  async #renew(): Promise<boolean> {
+    const { credentials } = this.exchange
+    const isNew = credentials !== undefined && (await this.parts.credentials.renew(credentials))
+    // A connection that broke meanwhile may have used the second attempt up.
+    return isNew && !this.#done && isRenewable(this.exchange)
+  }
+
+  /** The upstream refused the credential, and there is another one now. */
+  #resend(): void {
+    this.#receiver = this
+    this.#request = upstreamRequest(this.exchange, this.parts)
+    this.#sendOnceMore(this.#request)
   }
 
   protected override cutOff(refusal: Refusal): void {
@@ -226,7 +253,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
 
   /** Removes the request from the queue for a connection. False: it does not wait there. */
   #cancel(): boolean {
-    return this.parts.connections.cancel(this.exchange.target.origin, this, this.#request)
+    return this.parts.connections.cancel(this.exchange.target.origin, this.#receiver, this.#request)
   }
 
   end(refusal: Refusal): void {

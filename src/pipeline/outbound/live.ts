@@ -1,5 +1,6 @@
 /** Requests that arrive, as calls. */
-import { type Refusal, type RefusalCode, refuse } from '../../base/refusals.ts'
+import type { RefusalCode } from '../../base/refusal-kinds.ts'
+import { type Refusal, refuse } from '../../base/refusals.ts'
 import { fieldValues, withoutNominated, withoutTokens } from '../../http/headers.ts'
 import { decideHead } from '../../policy/evaluation/decide.ts'
 import type { DecisionSource } from '../../policy/evaluation/decision.ts'

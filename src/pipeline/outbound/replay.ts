@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { withCredentials } from '../../credentials/credentials.ts'
 import type { HeldRequest, ReplayResult, SendContext, SendRequest } from '../../hitl/model.ts'
 import { downstreamFields } from '../../http/headers.ts'
 import { failureKind, isPublicDestination, noteFailure, outcomeOfError, refuseFailure } from '../../upstream/failure.ts'
@@ -18,8 +17,10 @@ import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/circuit.ts'
+import { awaitCredentials, withCredentials } from '../steps/credentials.ts'
 import { withoutCoding } from '../steps/hops.ts'
-import { type ApprovedCall, approved, openApproved } from './approved.ts'
+import { type ApprovedCall, approved, credentialProblem, openApproved } from './approved.ts'
+import { guardFields } from './echoes.ts'
 
 /**
  * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else
@@ -40,7 +41,12 @@ type Attempted = ReplayResult | 'again'
 async function attempt(request: HeldRequest, context: SendContext, parts: OutboundParts): Promise<Attempted> {
   const call = openApproved(request, context, parts)
   if (isRefusal(call)) return { kind: 'notSent', refusal: call }
-  const outcome = (await prepare(call, parts)) ?? (await reserveApproved(call, parts)) ?? passCircuit(call, parts)
+  const outcome =
+    (await prepare(call, parts)) ??
+    (await reserveApproved(call, parts)) ??
+    (await awaitCredentials(call, parts, approved)) ??
+    (call.isOver ? refuse('draining') : undefined) ??
+    passCircuit(call, parts)
   if (outcome !== undefined) settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
   if (outcome === 'again') return outcome
   return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
@@ -52,7 +58,7 @@ async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checke
     if (outcome !== undefined) return outcome
     if (call.isOver) return refuse('draining')
   }
-  return undefined
+  return credentialProblem(call)
 }
 
 async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promise<Refusal | undefined> {
@@ -72,19 +78,17 @@ function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
   })
 }
 
-function upstreamRequest(
-  { request, target, credentials = [], context, meter }: ApprovedCall,
-  { clock }: OutboundParts,
-) {
+function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest {
+  const { request, target, context, meter } = call
   const { method, body } = request
-  const rawHeaders = meter === undefined ? request.rawHeaders : withoutCoding(request.rawHeaders)
-  return {
+  const message = {
     method,
     path: target.requestTarget,
-    fields: withCredentials(rawHeaders, credentials),
+    fields: meter === undefined ? request.rawHeaders : withoutCoding(request.rawHeaders),
     body: body.byteLength === 0 ? null : Buffer.from(body),
-    connectWithinMs: Math.max(0, context.sendBefore - clock.steady()),
-  } satisfies UpstreamRequest
+    connectWithinMs: Math.max(0, context.sendBefore - parts.clock.steady()),
+  }
+  return withCredentials(call, message, parts)
 }
 
 interface ReplayParts {
@@ -143,7 +147,7 @@ class Replay implements UpstreamHandler {
       },
     })
     this.#body = body
-    const rawHeaders = downstreamFields(fields)
+    const rawHeaders = downstreamFields(guardFields(fields, this.#call, this.#parts))
     this.#resolve({ kind: 'answered', status, rawHeaders, body, trailers: () => this.#trailers })
   }
 
@@ -153,7 +157,7 @@ class Replay implements UpstreamHandler {
   }
 
   onResponseEnd(trailers: readonly string[]): void {
-    this.#trailers = downstreamFields(trailers)
+    this.#trailers = downstreamFields(guardFields(trailers, this.#call, this.#parts))
     this.#noteUsage(true)
     this.#body?.push(null)
   }

@@ -12,6 +12,7 @@ import type { Parts } from '../parts.ts'
 import { closeCircuit } from '../steps/circuit.ts'
 import { checkAccepted } from '../steps/handshake.ts'
 import { answerFields } from './answer-fields.ts'
+import { guardFields } from './echoes.ts'
 import { Tunnel } from './tunnel.ts'
 
 /** Handles the answer when the handshake was not accepted, as for any request. */
@@ -63,7 +64,7 @@ export class WebSocketSender implements UpstreamHandler, ExchangeSender {
     if (control === undefined || this.#head === undefined) throw new Error('cannot happen: a tunnel without a head')
     const count = (change: 1 | -1) => this.#parts.metrics.add(webSockets, change)
     this.#tunnel = new Tunnel(this.#exchange, { upstream, control, count }, this.#parts)
-    this.#tunnel.open(acceptance(this.#head, this.#exchange))
+    this.#tunnel.open(acceptance(guardFields(this.#head.fields, this.#exchange, this.#parts), this.#exchange))
   }
 
   onResponseData(chunk: Buffer): void {
@@ -93,7 +94,7 @@ export class WebSocketSender implements UpstreamHandler, ExchangeSender {
 }
 
 /** The head that tells the client that its handshake was accepted. */
-function acceptance({ fields: received }: ResponseHead, exchange: Sendable): string {
+function acceptance(received: readonly string[], exchange: Sendable): string {
   const ours = ['Upgrade', 'websocket', 'Connection', 'Upgrade', requestIdField, exchange.requestId]
   const fields = [...answerFields(received, exchange), ...ours]
   let head = 'HTTP/1.1 101 Switching Protocols\r\n'

@@ -36,14 +36,3 @@ function keep(call: Call, found: RouteResult, parts: OutboundParts): Refusal | u
 export function firstOnly(resolution: Resolution): Resolution {
   return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
 }
-
-/** Gets the fields that the gateway adds for this agent and upstream. The decision does not read them. */
-export function attachCredentials(call: Call, parts: OutboundParts): Refusal | undefined {
-  const credentials = parts.credentials()
-  if (credentials === undefined) return undefined
-  const { agent, target, rawHeaders, tokenNames } = call
-  const fields = credentials.fieldsFor({ origin: target.origin, agent, rawHeaders, tokenNames })
-  if (isRefusal(fields)) return fields
-  call.credentials = fields
-  return undefined
-}

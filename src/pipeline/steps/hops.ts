@@ -1,4 +1,3 @@
-import { withCredentials } from '../../credentials/credentials.ts'
 import { receivedVersion } from '../../http/connection-pair.ts'
 import { upstreamFields } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
@@ -6,6 +5,7 @@ import type { UpstreamRequest } from '../../upstream/handler.ts'
 import type { Interest } from '../answers/interest.ts'
 import type { Exchange, Sendable } from '../exchange.ts'
 import type { Parts } from '../parts.ts'
+import { withCredentials } from './credentials.ts'
 
 /** Whether the gateway is the last recipient: OPTIONS with `Max-Forwards: 0` (RFC 9110 section 7.6.2). */
 function isLastHop({ req, fields }: Exchange): boolean {
@@ -26,15 +26,16 @@ export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamReque
   const { interests } = exchange
   const base = requestFields(exchange, parts)
   const fields = interests !== undefined && wantPlainBytes(interests) ? withoutCoding(base) : base
-  return {
+  const request = {
     agentId: exchange.agent.id,
     method: exchange.method,
     path: exchange.target.requestTarget,
-    fields: exchange.credentials === undefined ? fields : withCredentials(fields, exchange.credentials),
+    fields,
     body: exchange.body ?? (exchange.hasBody ? exchange.req : null),
     // The announced length is kept; node's parser checks that the body has it.
     bodyLength: exchange.fields.contentLength > 0 ? exchange.fields.contentLength : undefined,
   }
+  return withCredentials(exchange, request, parts)
 }
 
 /** The fields of the upstream request; the connection adds those that frame its body. */

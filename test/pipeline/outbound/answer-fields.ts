@@ -20,6 +20,7 @@ const target: LinkedAnswer = {
   addressing: byUrl.plain,
   fields: { host: 'gateway.test', names: [] },
   tokenNames: [],
+  credentials: undefined,
 }
 
 const locations: readonly (readonly [string, string])[] = [

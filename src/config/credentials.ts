@@ -1,0 +1,191 @@
+import {
+  commandPart,
+  credentialHeader,
+  credentialName,
+  credentialPrefix,
+  hostAndPort,
+  httpsUrl,
+  jsonPointer,
+  pathPrefix,
+  queryName,
+  uuid,
+  variableName,
+} from './formats.ts'
+import { boolean, choice, integer, list, objects, optional, type SettingValues, text } from './setting.ts'
+
+/** Secrets by name: where the gateway reads them. */
+export const secrets = objects(
+  {
+    Name: optional('Name of the secret: lower-case letters, digits and dashes.', credentialName),
+    FromEnv: optional('Environment variable with the secret.', variableName),
+    FromFile: optional(
+      'File with the secret, relative to gateway.yaml; read again when it changes. Readable by its owner alone.',
+    ),
+    FromCommand: list('Program, as an absolute path, and its arguments: its output is the secret.', commandPart),
+    Pointer: optional('JSON pointer to the value, where the secret is JSON.', jsonPointer),
+  },
+  'Secrets of the credentials below, each from one source: see docs/credentials.md.',
+)
+
+/** Types whose token comes from a server. */
+const tokenTypes = ['ClientCredentials', 'JwtBearer', 'GitHubApp'] as const
+const credentialTypes = ['Value', 'Basic', ...tokenTypes] as const
+
+export const credentials = objects(
+  {
+    Name: optional('Name of the credential: lower-case letters, digits and dashes.', credentialName),
+    Type: choice(credentialTypes, 'Value', 'How the gateway gets what it adds.'),
+    Secret: optional('Name of the secret: value, password, client secret or private key.', credentialName),
+    TokenUrl: optional('Address of the server that issues tokens.', httpsUrl),
+    ClientId: optional('Client that the gateway is at that server; of GitHubApp the id of the app.'),
+    ClientAuth: choice(
+      ['Basic', 'Post', 'PrivateKeyJwt'],
+      'Basic',
+      'How the client of ClientCredentials proves who it is.',
+    ),
+    Scope: optional('Scope that is asked for.'),
+    Audience: optional('Audience that is asked for, or of the assertion of JwtBearer.'),
+    Resource: optional('Resource that the token is for (RFC 8707).', httpsUrl),
+    Subject: optional('User name of Basic, user of JwtBearer, id of the installation of GitHubApp.'),
+    TimeoutSeconds: integer(10, 'Longest wait for a token.', { min: 1, max: 60 }),
+  },
+  'Credentials that renew themselves, by name: see docs/credentials.md.',
+)
+
+export const upstreams = objects(
+  {
+    Host: optional(
+      'Host that gets the credential: a name or pattern, with :port unless it is the usual one.',
+      hostAndPort,
+    ),
+    Paths: list('Path prefixes that get it; empty: all paths.', pathPrefix),
+    Agent: optional('UUID of the only agent that gets it.', uuid),
+    Policy: optional('Only agents with this policy get it.'),
+    Header: text('Authorization', 'Header field of the credential.', credentialHeader),
+    Query: optional('Query parameter of the credential, instead of Header.', queryName),
+    Prefix: optional('Text before the value, such as "Bearer ".', credentialPrefix),
+    Credential: optional('Name of the credential, of Credentials.', credentialName),
+    ValueFromEnv: optional('Environment variable with the value.', variableName),
+    ValueFromFile: optional('File with the value, relative to gateway.yaml; readable by its owner alone.'),
+    Override: choice(
+      ['Refuse', 'Replace', 'Keep'],
+      'Refuse',
+      'When the agent sends this field itself: refuse it, replace its value, such as the placeholder of an SDK, or keep it.',
+    ),
+    AllowHttp: boolean(false, 'Also send it without TLS.'),
+  },
+  'Credentials that the gateway adds to requests, so that agents hold none: see docs/credentials.md.',
+)
+
+export type SecretSetting = SettingValues<typeof secrets>[number]
+export type CredentialSetting = SettingValues<typeof credentials>[number]
+export type UpstreamSetting = SettingValues<typeof upstreams>[number]
+
+/** The settings that are read together. */
+interface CredentialSettings {
+  readonly Secrets: readonly SecretSetting[]
+  readonly Credentials: readonly CredentialSetting[]
+  readonly Upstreams: readonly UpstreamSetting[]
+}
+
+/** What is wrong with the secrets alone; undefined when nothing is. */
+export function secretsProblem({ Secrets }: CredentialSettings): string | undefined {
+  return entriesProblem(Secrets, ({ FromEnv, FromFile, FromCommand }) => {
+    const sources = [FromEnv, FromFile, FromCommand[0]].filter(source => source !== undefined)
+    if (sources.length !== 1) return 'one of FromEnv, FromFile and FromCommand must be set'
+    const [program] = FromCommand
+    return program?.startsWith('/') === false ? 'FromCommand must begin with an absolute path' : undefined
+  })
+}
+
+export function credentialsProblem({ Credentials, Secrets }: CredentialSettings): string | undefined {
+  return entriesProblem(Credentials, entry => {
+    const { Secret, Type } = entry
+    if (!Secrets.some(({ Name }) => Name === Secret)) return 'Secret must name an entry of Secrets'
+    const missing = needed[Type].filter(name => entry[name] === undefined)
+    return missing.length > 0 ? `${missing.join(' and ')} must be set for ${Type}` : undefined
+  })
+}
+
+/** Settings without which a credential of a type cannot be had. */
+const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof CredentialSetting)[]>> = {
+  Value: [],
+  Basic: ['Subject'],
+  ClientCredentials: ['TokenUrl', 'ClientId'],
+  JwtBearer: [],
+  GitHubApp: ['ClientId', 'Subject'],
+}
+
+/** Names must be there, and differ. */
+function entriesProblem<E extends { readonly Name: string | undefined }>(
+  entries: readonly E[],
+  problemOf: (entry: E) => string | undefined,
+): string | undefined {
+  const problems = entries.flatMap((entry, index) => {
+    const { Name } = entry
+    const isTaken = entries.slice(0, index).some(other => other.Name === Name)
+    const problem = Name === undefined ? 'Name must be set' : isTaken ? 'Name must differ' : problemOf(entry)
+    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+  })
+  return problems.length === 0 ? undefined : problems.join('; ')
+}
+
+/** @param tokenHeader field in which agents send their tokens */
+export function upstreamsProblem(
+  { Upstreams, Credentials }: CredentialSettings,
+  tokenHeader: string,
+): string | undefined {
+  const problems = Upstreams.flatMap((entry, index) => {
+    const problem = sourceProblem(entry, Credentials) ?? placeProblem(entry, tokenHeader)
+    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+  })
+  return problems.length === 0 ? undefined : problems.join('; ')
+}
+
+function sourceProblem(entry: UpstreamSetting, known: readonly CredentialSetting[]): string | undefined {
+  const { Host, Credential, ValueFromEnv, ValueFromFile } = entry
+  if (Host === undefined) return 'Host must be set'
+  const sources = [Credential, ValueFromEnv, ValueFromFile].filter(source => source !== undefined)
+  if (sources.length !== 1) return 'one of Credential, ValueFromEnv and ValueFromFile must be set'
+  if (Credential === undefined) return undefined
+  const credential = known.find(({ Name }) => Name === Credential)
+  if (credential === undefined) return 'Credential must name an entry of Credentials'
+  const [, domain = ''] = /^\*?\.(.*?)(?::\d+)?$/.exec(Host.toLowerCase()) ?? []
+  return credential.Type !== 'Value' && tenantDomains.has(domain)
+    ? 'Host must be one name: others may have theirs below this domain'
+    : undefined
+}
+
+/** Domains below which anybody can have a name: a token must not go to all of them. */
+const tenantDomains: ReadonlySet<string> = new Set([
+  'amazonaws.com',
+  'appspot.com',
+  'azurewebsites.net',
+  'blob.core.windows.net',
+  'cloudfront.net',
+  'firebaseapp.com',
+  'github.io',
+  'herokuapp.com',
+  'myshopify.com',
+  'netlify.app',
+  'ngrok.io',
+  'onrender.com',
+  'pages.dev',
+  'run.app',
+  'vercel.app',
+  'web.app',
+  'workers.dev',
+])
+
+function placeProblem(entry: UpstreamSetting, tokenHeader: string): string | undefined {
+  const { Header, Query } = entry
+  if (isBareScheme(entry)) return 'Prefix must end with a space, in quotes: "Bearer "'
+  if (Query === undefined) {
+    return Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
+  }
+  return Header === 'Authorization' ? undefined : 'Header and Query must not both be set'
+}
+
+/** Without a space the scheme and the credential would be one word, which no server takes. */
+const isBareScheme = ({ Header, Prefix = '' }: UpstreamSetting): boolean =>
+  /^authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)

@@ -1,0 +1,36 @@
+import type { CredentialSetting } from '../config/credentials.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { OwnRequests } from '../upstream/own-requests.ts'
+import type { Secrets } from './secrets.ts'
+import { CredentialError } from './state.ts'
+
+/** A value, and how long it may be sent from the moment at which it was asked for, milliseconds. */
+export interface Obtained {
+  readonly value: string
+  readonly lifetimeMs: number
+}
+
+export interface SourceParts {
+  readonly secrets: Pick<Secrets, 'read'>
+  readonly ownRequests: Pick<OwnRequests, 'ask'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Rejects with a CredentialError, or another error whose message has no value. */
+export type Obtain = (setting: CredentialSetting, parts: SourceParts, signal: AbortSignal) => Promise<Obtained>
+
+/** Name of the secret; config/credentials.ts checks that it is there. */
+export function secretOf({ Secret }: CredentialSetting): string {
+  if (Secret === undefined) throw new Error('cannot happen: a credential without a secret')
+  return Secret
+}
+
+/** RFC 9110 section 5.5, without what is obsolete. */
+const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
+export const isSendable = (text: string): boolean => fieldValue.test(text)
+
+export function sendable(text: string, { Name }: CredentialSetting): string {
+  if (isSendable(text)) return text
+  throw new CredentialError('failing', `The value of ${Name} must be one line of printable ASCII characters.`)
+}

@@ -1,0 +1,93 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { asError } from '../base/as-error.ts'
+import { StartupError } from '../base/refusals.ts'
+import type { SecretSetting } from '../config/credentials.ts'
+import type { Environment } from '../config/environment.ts'
+import { readPrivateFile } from '../runtime/private-file.ts'
+import { runCommand } from './command.ts'
+
+/** Where secrets come from. */
+export interface SecretPlaces {
+  readonly env: Environment
+  /** Base of relative paths. */
+  readonly baseDirectory: string
+}
+
+/** Secrets by name, as the settings say where they are. */
+export interface Secrets {
+  /** The secret as it is now. Rejects with an error whose message names the source, never the secret. */
+  read(name: string): Promise<string>
+  /** Names of the secrets whose files have changed since the last call. */
+  changed(): Promise<readonly string[]>
+}
+
+export function createSecrets(settings: readonly SecretSetting[], places: SecretPlaces): Secrets {
+  const byName = new Map(settings.map(setting => [setting.Name, setting]))
+  const marks = new Map<SecretSetting, string>()
+  return {
+    async read(name) {
+      const setting = byName.get(name)
+      if (setting === undefined) throw new Error(`cannot happen: the secret ${name} is not configured`)
+      const text = (await textOf(setting, places)).replace(/\r?\n$/, '')
+      const value = setting.Pointer === undefined ? text : pointed(text, setting.Pointer, name)
+      if (value === '') throw new StartupError(`The secret ${name} is empty.`)
+      return value
+    },
+    async changed() {
+      const found = await Promise.all(settings.map(async setting => [setting, await markOf(setting, places)] as const))
+      // The first look is made when all were read already.
+      const changed = found.filter(([setting, mark]) => mark !== (marks.get(setting) ?? mark))
+      for (const [setting, mark] of found) if (mark !== undefined) marks.set(setting, mark)
+      return changed.flatMap(([{ Name }]) => Name ?? [])
+    },
+  }
+}
+
+async function textOf(setting: SecretSetting, { env, baseDirectory }: SecretPlaces): Promise<string> {
+  const { Name, FromEnv, FromFile, FromCommand } = setting
+  if (FromFile !== undefined) {
+    const path = resolve(baseDirectory, FromFile)
+    return (await readPrivateFile(path)) ?? missing(Name, path)
+  }
+  if (FromEnv !== undefined) return env[FromEnv] ?? missing(Name, `the environment variable ${FromEnv}`)
+  return runCommand(FromCommand, env)
+}
+
+function missing(name: string | undefined, source: string): never {
+  throw new StartupError(`The secret ${name}: ${source} does not exist.`)
+}
+
+/** What shows that a file is another one: mounted secrets are swapped by links. Undefined for other sources. */
+async function markOf({ FromFile }: SecretSetting, { baseDirectory }: SecretPlaces): Promise<string | undefined> {
+  if (FromFile === undefined) return undefined
+  const path = resolve(baseDirectory, FromFile)
+  try {
+    const { ino, dev, size, mtimeMs, ctimeMs } = await stat(path)
+    return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
+  } catch (error) {
+    return `cannot be read: ${asError(error).code}`
+  }
+}
+
+/** RFC 6901. */
+function pointed(text: string, pointer: string, name: string): string {
+  const found = pointer
+    .split('/')
+    .slice(1)
+    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>(memberOf, parsed(text, name))
+  if (typeof found === 'string' || typeof found === 'number') return String(found)
+  throw new StartupError(`The secret ${name} has no text at ${pointer}.`)
+}
+
+function parsed(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new StartupError(`The secret ${name} is not JSON, which its Pointer needs.`)
+  }
+}
+
+const memberOf = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined

@@ -1,0 +1,17 @@
+import type { CredentialSetting } from '../config/credentials.ts'
+import { type Obtain, secretOf, sendable } from './obtain.ts'
+
+/** How the value of each type is had. What speaks with token servers is loaded when the first one is needed. */
+export const sources: Readonly<Record<CredentialSetting['Type'], Obtain>> = {
+  Value: async (setting, { secrets }) => ({
+    value: sendable(await secrets.read(secretOf(setting)), setting),
+    lifetimeMs: Number.POSITIVE_INFINITY,
+  }),
+  async Basic(setting, { secrets }) {
+    const pair = `${setting.Subject}:${await secrets.read(secretOf(setting))}`
+    return { value: `Basic ${Buffer.from(pair).toString('base64')}`, lifetimeMs: Number.POSITIVE_INFINITY }
+  },
+  ClientCredentials: async (...asked) => (await import('./token-requests.ts')).clientCredentials(...asked),
+  JwtBearer: async (...asked) => (await import('./token-requests.ts')).jwtBearer(...asked),
+  GitHubApp: async (...asked) => (await import('./token-requests.ts')).gitHubApp(...asked),
+}

@@ -1,0 +1,38 @@
+import type { CredentialSetting, UpstreamSetting } from '../config/credentials.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { CredentialKeeper } from './keeper.ts'
+import { isFresh } from './state.ts'
+
+/** A credential as the API shows it: never its value. */
+export interface CredentialView {
+  readonly name: string
+  readonly type: CredentialSetting['Type']
+  /** Hosts that get it, as `Upstreams` writes them. */
+  readonly hosts: readonly string[]
+  /** `unused`: no request has needed it yet. `failing`: there is a problem, and another attempt may succeed. */
+  readonly state: 'unused' | 'ready' | 'failing' | 'needed'
+  /** Whether requests get it now, although the last attempt to renew it may have failed. */
+  readonly usable: boolean
+  /** Until when it is sent; null when it does not end, or there is none. */
+  readonly expiresAt: string | null
+  readonly renewedAt: string | null
+  /** Null when there is none. */
+  readonly problem: string | null
+}
+
+export function viewOf(keeper: CredentialKeeper, upstreams: readonly UpstreamSetting[], clock: Clock): CredentialView {
+  const { state, name, setting, renewedAt } = keeper
+  const { problem, version, freshUntil } = state
+  const steady = clock.steady()
+  const usable = isFresh(state, steady)
+  const isEndless = freshUntil === Number.POSITIVE_INFINITY
+  return {
+    ...{ name, type: setting.Type },
+    hosts: [...new Set(upstreams.flatMap(({ Credential, Host = '' }) => (Credential === name ? [Host] : [])))],
+    state: problem?.kind ?? (version === 0 ? 'unused' : 'ready'),
+    usable,
+    expiresAt: usable && !isEndless ? new Date(clock.now() + freshUntil - steady).toISOString() : null,
+    renewedAt: renewedAt === undefined ? null : new Date(renewedAt).toISOString(),
+    problem: problem?.text ?? null,
+  }
+}

@@ -1,0 +1,134 @@
+/** Threat T84 of SECURITY.md. */
+import t from 'tap'
+import type { CredentialSetting } from '../../src/config/credentials.ts'
+import { CredentialKeeper } from '../../src/credentials/keeper.ts'
+import { isFresh } from '../../src/credentials/state.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { tokenServer } from '../fixtures/token-server.ts'
+
+const setting: CredentialSetting = {
+  ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
+  ...{ ClientId: 'gateway', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
+  ...{ Subject: undefined, TimeoutSeconds: 10 },
+}
+
+function open() {
+  const clock = createClock()
+  const server = tokenServer()
+  const attempts: (string | undefined)[] = []
+  const keeper = new CredentialKeeper(setting, {
+    ...{ clock, ownRequests: server, secrets: { read: async () => 'secret' } },
+    onState: () => {},
+    onAttempt: (_, problem) => attempts.push(problem?.kind),
+  })
+  return { clock, server, keeper, attempts }
+}
+
+t.test('a thousand requests that need a token make one request for it', async t => {
+  const { server, keeper } = open()
+  const states = await Promise.all(Array.from({ length: 1_000 }, () => keeper.renewed(undefined)))
+  t.equal(server.asked.length, 1)
+  t.ok(states.every(({ value }) => value === 'token-1'))
+})
+
+t.test('a token is sent until shortly before its end, and renewed ahead of it', async t => {
+  const { clock, server, keeper } = open()
+  const { freshUntil, renewAt } = await keeper.renewed(undefined)
+  t.equal(freshUntil - clock.steady(), 3_600_000 - 30_000)
+  t.ok(renewAt - clock.steady() <= 3_240_000 && renewAt - clock.steady() >= 3_204_000, '10 % before the end, and a bit')
+  await keeper.renewed(undefined)
+  t.equal(server.asked.length, 1)
+  clock.advance(3_300_000)
+  t.ok(isFresh(keeper.state, clock.steady()))
+  t.equal((await keeper.renewed(undefined)).value, 'token-2')
+  clock.advance(3_600_000)
+  t.notOk(isFresh(keeper.state, clock.steady()))
+})
+
+t.test('the life of a token counts from the request for it', async t => {
+  const { clock, server, keeper } = open()
+  server.onAsk = () => clock.advance(8_000)
+  const from = clock.steady()
+  const { freshUntil } = await keeper.renewed(undefined)
+  t.equal(freshUntil - from, 3_570_000)
+})
+
+t.test('a token of a short life is not renewed with each request', async t => {
+  const { clock, server, keeper } = open()
+  server.answer = { access_token: 'short', token_type: 'bearer', expires_in: 40 }
+  const { freshUntil, renewAt } = await keeper.renewed(undefined)
+  t.ok(renewAt > clock.steady() && renewAt < freshUntil)
+})
+
+t.test('after a failure the pauses grow to a minute, and a new secret ends them', async t => {
+  const { clock, server, keeper, attempts } = open()
+  server.status = 500
+  const pauses: number[] = []
+  for (let round = 0; round < 9; round++) {
+    const from = clock.steady()
+    const before = attempts.length
+    while (attempts.length === before) {
+      await keeper.renewed(undefined)
+      if (attempts.length === before) clock.advance(100)
+    }
+    pauses.push(clock.steady() - from)
+  }
+  t.equal(pauses[0], 0)
+  t.ok(pauses[1]! >= 1_000 && pauses[1]! <= 1_200, String(pauses))
+  t.ok(
+    pauses.slice(-2).every(pause => pause >= 60_000 && pause <= 66_100),
+    String(pauses),
+  )
+  t.equal(keeper.state.problem?.kind, 'failing')
+  server.status = 200
+  await keeper.restart()
+  t.equal(keeper.state.value, `token-${server.asked.length}`)
+  t.equal(keeper.state.problem, undefined)
+})
+
+t.test('an old token is sent while the server fails, until its end', async t => {
+  const { clock, server, keeper } = open()
+  await keeper.renewed(undefined)
+  server.status = 503
+  clock.advance(3_400_000)
+  const { value, problem } = await keeper.renewed(undefined)
+  t.equal(value, 'token-1')
+  t.match(problem, { kind: 'failing' })
+  t.ok(isFresh(keeper.state, clock.steady()))
+})
+
+t.test('agents that provoke refusals of a token cause one renewal in a minute', async t => {
+  const { clock, server, keeper } = open()
+  const { version } = await keeper.renewed(undefined)
+  const states = await Promise.all(Array.from({ length: 100 }, () => keeper.renewed(version)))
+  t.ok(states.every(({ value }) => value === 'token-2'))
+  t.equal(server.asked.length, 2)
+  t.equal((await keeper.renewed(version)).value, 'token-2', 'a late refusal of the old one')
+  t.equal(server.asked.length, 2)
+  await keeper.renewed(states[0]!.version)
+  t.equal(server.asked.length, 2, 'the new one too: not within a minute')
+  clock.advance(60_000)
+  await keeper.renewed(states[0]!.version)
+  t.equal(server.asked.length, 3)
+})
+
+t.test('a secret that changes during an attempt is used before anybody goes on', async t => {
+  const { server, keeper } = open()
+  let change: Promise<void> | undefined
+  server.onAsk = () => {
+    server.onAsk = () => {}
+    change = keeper.restart()
+  }
+  t.equal((await keeper.renewed(undefined)).value, 'token-2')
+  await change
+  t.equal(server.asked.length, 2)
+})
+
+t.test('a grant that was withdrawn needs a person', async t => {
+  const { server, keeper, attempts } = open()
+  server.status = 400
+  server.answer = { error: 'invalid_grant', error_description: 'the secret text' }
+  const { problem } = await keeper.renewed(undefined)
+  t.strictSame(problem, { kind: 'needed', text: 'The token server answers invalid_grant (status 400).' })
+  t.strictSame(attempts, ['needed'])
+})

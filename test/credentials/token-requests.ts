@@ -1,0 +1,138 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { jwtVerify } from 'jose'
+import t from 'tap'
+import type { CredentialSetting } from '../../src/config/credentials.ts'
+import { sources } from '../../src/credentials/sources.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { type TokenServer, tokenServer } from '../fixtures/token-server.ts'
+
+const base: CredentialSetting = {
+  ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
+  ...{ ClientId: 'a client', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
+  ...{ Subject: undefined, TimeoutSeconds: 10 },
+}
+const clock = createClock()
+const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const { privateKey: ec } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' = 'pkcs8') => key.export({ type, format: 'pem' }).toString()
+
+const obtain = (server: TokenServer, secret: string, more: Partial<CredentialSetting> = {}) => {
+  const setting = { ...base, ...more }
+  const parts = { clock, ownRequests: server, secrets: { read: async () => secret } }
+  return sources[setting.Type](setting, parts, new AbortController().signal)
+}
+
+/** The claims of an assertion, checked with the key. */
+async function claimsOf(assertion: string | undefined, key: KeyObject) {
+  const options = { currentDate: new Date(clock.now()) }
+  return jwtVerify(assertion ?? '', createPublicKey(key.export({ type: 'pkcs8', format: 'pem' })), options)
+}
+
+t.test('client credentials: the client says who it is in the ways of RFC 6749', async t => {
+  const server = tokenServer()
+  const more = { Scope: 'read write', Audience: 'https://api.example', Resource: 'https://r.example' }
+  t.strictSame(await obtain(server, 's e:cret', more), { value: 'token-1', lifetimeMs: 3_600_000 })
+  const [{ url, fields, form } = { url: '', fields: {}, form: {} }] = server.asked
+  t.equal(url, 'https://idp.example/token')
+  t.equal(Buffer.from(fields['authorization']!.slice(6), 'base64').toString(), 'a+client:s+e%3Acret')
+  const asked = { scope: 'read write', audience: 'https://api.example', resource: 'https://r.example' }
+  t.strictSame(form, { grant_type: 'client_credentials', ...asked })
+  await obtain(server, 'secret', { ClientAuth: 'Post' })
+  t.match(server.asked[1]?.form, { client_id: 'a client', client_secret: 'secret' })
+  t.equal(server.asked[1]?.fields['authorization'], undefined)
+  await obtain(server, pem(ec), { ClientAuth: 'PrivateKeyJwt' })
+  const { payload } = await claimsOf(server.asked[2]?.form['client_assertion'], ec)
+  t.match(payload, { iss: 'a client', sub: 'a client', aud: 'https://idp.example' })
+})
+
+t.test('an assertion for a service account of Google has what its file says', async t => {
+  const server = tokenServer()
+  const account = {
+    type: 'service_account',
+    private_key: pem(rsa),
+    private_key_id: 'k1',
+    client_email: 'bot@p.example',
+  }
+  const file = JSON.stringify({ ...account, token_uri: 'https://oauth2.example/token' })
+  await obtain(server, file, { Type: 'JwtBearer', TokenUrl: undefined, ClientId: undefined, Scope: 's1' })
+  t.equal(server.asked[0]?.url, 'https://oauth2.example/token')
+  t.equal(server.asked[0]?.form['grant_type'], 'urn:ietf:params:oauth:grant-type:jwt-bearer')
+  const { payload, protectedHeader } = await claimsOf(server.asked[0]?.form['assertion'], rsa)
+  t.strictSame(protectedHeader, { alg: 'RS256', typ: 'JWT', kid: 'k1' })
+  t.match(payload, { iss: 'bot@p.example', aud: 'https://oauth2.example/token', scope: 's1' })
+  t.equal(payload.sub, undefined, 'only a user that it acts for')
+  t.equal(payload.iat, Math.floor(clock.now() / 1_000) - 30, 'clocks differ')
+  await obtain(server, file, { Type: 'JwtBearer', Subject: 'user@p.example' })
+  t.equal((await claimsOf(server.asked[1]?.form['assertion'], rsa)).payload.sub, 'user@p.example')
+})
+
+t.test('an assertion of another client has the client as issuer and subject', async t => {
+  const server = tokenServer()
+  const jwk = JSON.stringify({ ...createPrivateKey(pem(ec)).export({ format: 'jwk' }), kid: 'mine' })
+  await obtain(server, jwk, { Type: 'JwtBearer', Audience: 'https://aud.example' })
+  const { payload, protectedHeader } = await claimsOf(server.asked[0]?.form['assertion'], ec)
+  t.match(payload, { iss: 'a client', sub: 'a client', aud: 'https://aud.example' })
+  t.match(protectedHeader, { alg: 'ES256', kid: 'mine' })
+})
+
+t.test('a GitHub App asks for the token of an installation; its end counts from the date of the answer', async t => {
+  const server = tokenServer()
+  server.status = 201
+  server.fields = ['Date', 'Mon, 05 Jan 2026 12:00:00 GMT']
+  server.answer = { token: 'ghs_1', expires_at: '2026-01-05T13:00:00Z' }
+  const app: Partial<CredentialSetting> = { Type: 'GitHubApp', ClientId: '77', Subject: '4711', TokenUrl: undefined }
+  t.strictSame(await obtain(server, pem(rsa, 'pkcs1'), app), { value: 'ghs_1', lifetimeMs: 3_600_000 })
+  const [asked] = server.asked
+  t.equal(asked?.url, 'https://api.github.com/app/installations/4711/access_tokens')
+  const { payload } = await claimsOf(asked?.fields['authorization']?.replace('Bearer ', ''), rsa)
+  t.equal(payload.iss, '77')
+  server.status = 404
+  t.match(await obtain(server, pem(rsa), app).catch(error => error), { kind: 'needed' })
+  server.status = 401
+  t.match(await obtain(server, pem(rsa), app).catch(error => error), { message: 'GitHub answers with status 401.' })
+})
+
+t.test('answers that differ harmlessly from RFC 6749 are understood', async t => {
+  const server = tokenServer()
+  server.answer = { access_token: 'a', expires_in: '60', id_token: 'not a token' }
+  t.strictSame(await obtain(server, 'secret'), { value: 'a', lifetimeMs: 60_000 })
+  server.answer = { access_token: 'a' }
+  t.strictSame(await obtain(server, 'secret'), { value: 'a', lifetimeMs: 3_600_000 })
+})
+
+t.test('other answers are failures, whose texts have nothing of the answer', async t => {
+  const server = tokenServer()
+  const cases: [number, unknown, string, (readonly string[])?][] = [
+    [400, { error: 'invalid_grant' }, 'needed'],
+    [200, { error: 'invalid_grant' }, 'needed'],
+    [401, { error: 'invalid_client', error_description: 'hidden' }, 'failing'],
+    [400, { error: 'hidden <script>' }, 'failing'],
+    [500, 'hidden', 'failing'],
+    [200, 'hidden', 'failing'],
+    [200, [], 'failing'],
+    [200, { access_token: 7, hidden: 1 }, 'failing'],
+    [200, { access_token: 'hidden\r\nX: y' }, 'failing'],
+    [200, { access_token: 'hidden', token_type: 'mac' }, 'failing'],
+    [302, { access_token: 'hidden' }, 'failing'],
+    [200, { access_token: 'hidden' }, 'failing', ['Content-Encoding', 'gzip']],
+  ]
+  for (const [status, answer, kind, fields = []] of cases) {
+    Object.assign(server, { status, answer, fields })
+    const error = await obtain(server, 'the client secret').catch(error => error)
+    t.equal(error.kind, kind, `${status} ${JSON.stringify(answer)}`)
+    t.notMatch(error.message, /hidden|the client secret/)
+  }
+})
+
+t.test('a key that is none is a failure, whose text does not repeat it', async t => {
+  for (const secret of ['k-123', '{"kty":"k-123"}', '{"private_key":"k-123"}']) {
+    const error = await obtain(tokenServer(), secret, { Type: 'JwtBearer' }).catch(error => error)
+    t.match(error, { kind: 'failing', message: /must be a private key/ }, secret)
+    t.notMatch(error.message, /k-123/)
+  }
+})
+
+t.test('Basic has user name and password', async t => {
+  const { value } = await obtain(tokenServer(), 'pass:word', { Type: 'Basic', Subject: 'user' })
+  t.equal(Buffer.from(value.replace('Basic ', ''), 'base64').toString(), 'user:pass:word')
+})
