@@ -49,6 +49,14 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   'policy init': { summary: 'begin a policy from one of the cookbook', load: () => import('./policy-init.ts') },
   'policy propose': { summary: 'make a policy from what was seen', load: () => import('./policy-propose.ts') },
   'policy push': { summary: 'put a folder of policies into the store', load: () => import('./policy-push.ts') },
+  'policy simulate': {
+    summary: 'decide what was recorded with another policy',
+    load: () => import('./policy-simulate.ts'),
+  },
+  'policy drift': {
+    summary: 'compare a policy with what its agents did',
+    load: () => import('./policy-drift.ts'),
+  },
   'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
   'policy replay': {
     summary: 'decide the requests of a log again with another policy',

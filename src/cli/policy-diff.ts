@@ -1,7 +1,5 @@
-import { type MilderRequest, milderRequests } from '../policy/diff/examples.ts'
-import { type ComparedRule, compareRuleSets } from '../policy/diff/rules.ts'
-import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { stricter } from '../policy/language/model.ts'
+import { differenceOf, type PolicyDifference } from '../policy/diff/difference.ts'
+import type { MilderRequest } from '../policy/diff/examples.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readOnePolicy } from './one-policy.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
@@ -41,23 +39,6 @@ export async function run(shell: Shell): Promise<number> {
   if (values.json === true) printJson(shell, result)
   else for (const line of values.markdown === true ? markdownOf(result) : linesOf(result)) shell.print(line)
   return values['fail-on'] === 'wider' && result.wider !== 'no' ? failed : 0
-}
-
-interface PolicyDifference {
-  /** shown: by a request; possible: not excluded. */
-  readonly wider: 'shown' | 'possible' | 'no'
-  readonly rules: readonly ComparedRule[]
-  readonly examples: readonly MilderRequest[]
-  readonly default: { readonly before: string; readonly after: string }
-}
-
-function differenceOf(before: CompiledPolicy, after: CompiledPolicy): PolicyDifference {
-  const rules = compareRuleSets(before, after)
-  const examples = milderRequests(before, after)
-  const [old, now] = [before.policy.default, after.policy.default]
-  const isSafe = rules.every(rule => rule.isSafe) && stricter(old, now) === now
-  const wider = examples.length > 0 ? 'shown' : isSafe ? 'no' : 'possible'
-  return { wider, rules, examples, default: { before: old, after: now } }
 }
 
 const verdicts = {

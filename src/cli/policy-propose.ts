@@ -6,13 +6,13 @@ import type { MadePolicy } from '../policies/propose.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { learn, type Observed, type Proposal, type ProposeOptions } from '../policy/propose/learn.ts'
 import { narrow } from '../policy/propose/narrow.ts'
-import { systemClock } from '../runtime/clock.ts'
 import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { openLines } from './log-lines.ts'
 import { readOnePolicy } from './one-policy.ts'
 import { type RecordedLine, readRecorded } from './recorded-line.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
+import { sinceOf } from './since.ts'
 
 export const help = `usage: agent-gateway policy propose --agent ID [--since DAYS] [OPTIONS]
        agent-gateway policy propose --log FILE [--policy FILE] [--agent ID] [--since DAYS] [OPTIONS]
@@ -66,8 +66,6 @@ const options = {
   at: { type: 'string' },
   output: { type: 'string' },
 } as const
-
-const dayMs = 86_400_000
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
@@ -167,11 +165,4 @@ function unseenOf(given = 'Hitl'): 'Hitl' | 'Deny' {
   const found = (['Hitl', 'Deny'] as const).find(effect => effect.toLowerCase() === given.toLowerCase())
   if (found === undefined) throw new UsageError('--unseen must be Hitl or Deny')
   return found
-}
-
-function sinceOf(given: string | undefined): number {
-  if (given === undefined) return 0
-  const [, days] = /^(\d{1,4})d$/.exec(given) ?? []
-  if (days === undefined) throw new UsageError('--since must be a number of days: 7d')
-  return systemClock.now() - Number(days) * dayMs
 }

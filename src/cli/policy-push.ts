@@ -8,7 +8,7 @@ import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readArgs, type Shell, UsageError } from './shell.ts'
 
-export const help = `usage: agent-gateway policy push FOLDER [--prune] [--at ADDRESS] [--config FILE]
+export const help = `usage: agent-gateway policy push FOLDER [--prune] [--dry-run] [--at ADDRESS] [--config FILE]
 
 Puts the policies in the files of FOLDER into the store of the running gateway, all of them or none, in one commit.
 They are in force in every gateway when the command ends. The tests of FOLDER, *.test.yaml, run first: when one fails, nothing is pushed.
@@ -16,6 +16,7 @@ A policy that is in a file of the gateway, or in its settings, cannot be pushed.
 
 ${gatewayHelp}
 
+  --dry-run      only prints what would change
   --prune        removes the policies made over the API that are not in FOLDER, unless something still names one
 ${atHelp}
 ${configHelp}
@@ -24,7 +25,12 @@ Examples:
   agent-gateway policy push policies
   AGENT_GATEWAY_TOKEN=... agent-gateway policy push policies --prune --at https://gateway.example`
 
-const options = { ...configOption, at: { type: 'string' }, prune: { type: 'boolean' } } as const
+const options = {
+  ...configOption,
+  at: { type: 'string' },
+  prune: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
+} as const
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, 1)
@@ -33,7 +39,11 @@ export async function run(shell: Shell): Promise<number> {
   const inputs = await readFolder(folder)
   const configuration = readConfiguration(shell, values.config)
   await testFolder(folder, inputs, configuration)
-  const body = { policies: inputs.map(({ document }) => document), prune: values.prune ?? false }
+  const body = {
+    policies: inputs.map(({ document }) => document),
+    prune: values.prune ?? false,
+    dryRun: values['dry-run'] ?? false,
+  }
   const asking = { configuration, at: values.at, describe: (error: FieldError) => describe(error, inputs) }
   const answer = await askGateway<Pushed>(shell, asking, { method: 'PUT', path: '/policies', body })
   for (const what of ['created', 'replaced', 'removed', 'unchanged'] as const) {

@@ -63,8 +63,8 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
-    propose: (shapes, terms, before) =>
-      parts.rules.work.run(calls => calls.call('propose', [shapes, terms, languageOf(config), before])),
+    policyWork: parts.rules.work,
+    language: languageOf(config),
     verification: parts.verification,
     recording: parts.recording,
     hits: parts.recent.hits,

@@ -18,6 +18,7 @@ import { keyHandlers } from './keys.ts'
 import { overviewHandlers } from './overview.ts'
 import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
+import { policyChangeHandlers } from './policy-changes.ts'
 import { proposalHandlers } from './proposals.ts'
 import { recordingHandlers } from './recording.ts'
 import { registrationHandlers } from './registration.ts'
@@ -66,6 +67,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...recordingHandlers(parts),
     ...policyHandlers(parts),
     ...proposalHandlers(parts),
+    ...policyChangeHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),
     ...grantHandlers(parts),

@@ -19,8 +19,9 @@ import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { RuleTally } from '../limits/rule-tally.ts'
 import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
-import type { MadePolicy, ProposalTerms } from '../policies/propose.ts'
+import type { PolicyThread } from '../policies/policy-thread.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry, RecordedShapes, Store } from '../storage/store.ts'
 import type { ExpositionFormat } from '../telemetry/exposition.ts'
@@ -37,12 +38,9 @@ export interface ManagementParts {
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
-  /** Makes a policy from shapes. @param before document of the policy that is narrowed */
-  readonly propose: (
-    shapes: readonly RecordedShapes[],
-    terms: ProposalTerms,
-    before: object | undefined,
-  ) => Promise<MadePolicy | Refusal>
+  /** Long work on policies. */
+  readonly policyWork: PolicyThread
+  readonly language: LanguageOptions
   /** State of the verification of the audit trail. */
   readonly verification: Pick<TrailVerification, 'state'>
   /** What was recorded of the requests of an agent. */

@@ -4,6 +4,7 @@ import type { PolicyEditor } from '../policies/edit.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
+import type { LintWarning } from '../policy/lint/warning.ts'
 import { by } from './agents.ts'
 import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { readIdempotencyKey } from './idempotency.ts'
@@ -11,7 +12,8 @@ import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
-export function policyHandlers({ book, explain, hits, shadows, clock }: ManagementParts): Handlers['guarded'] {
+export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
+  const { book, explain, hits, shadows } = parts
   return {
     listPolicies(call) {
       const page = readPage(call)
@@ -47,7 +49,7 @@ export function policyHandlers({ book, explain, hits, shadows, clock }: Manageme
       const removed = await book.remove(call.named, by(call))
       return isRefusal(removed) ? removed : done
     },
-    checkPolicy: call => check(bodyOf<PolicyDraft>(call), { book, explain, clock }),
+    checkPolicy: call => check(bodyOf<PolicyDraft>(call), parts),
     async explainPolicy(call) {
       const policy = book.get(call.named)
       if (policy === undefined) return refuse('not_found')
@@ -65,8 +67,9 @@ interface PolicyDraft {
 /** A policy that is not in force: its mistakes, or its warnings and what it decides. */
 async function check(
   { policy, requests = [] }: PolicyDraft,
-  { book, explain, clock }: Pick<ManagementParts, 'book' | 'explain' | 'clock'>,
+  parts: Pick<ManagementParts, 'book' | 'explain' | 'clock' | 'policyWork' | 'language'>,
 ): Promise<Reply | Refusal> {
+  const { book, explain } = parts
   const entry = await book.check(policy)
   if (isRefusal(entry)) return entry
   const { compiled } = entry
@@ -76,12 +79,25 @@ async function check(
     if (isRefusal(explanation)) return explanation
     explanations.push(explanation)
   }
-  const { warnings } = lintPolicy(compiled.policy, { now: clock.now() })
+  const warnings = await warningsOf(entry, parts)
+  if (isRefusal(warnings)) return warnings
   return jsonReply(200, {
     version: compiled.version,
     warnings: warnings.map(({ code, path, message }) => ({ code, path, message })),
     explanations,
   })
+}
+
+/** Rules of which warnings are looked for at once: that takes some milliseconds. */
+const maxAtOnce = 50
+
+function warningsOf(
+  { compiled: { policy }, document }: PolicyEntry,
+  { policyWork, language, clock }: Pick<ManagementParts, 'policyWork' | 'language' | 'clock'>,
+): readonly LintWarning[] | Promise<readonly LintWarning[] | Refusal> {
+  const now = clock.now()
+  if (policy.rules.length <= maxAtOnce) return lintPolicy(policy, { now }).warnings
+  return policyWork.run(thread => thread.call('lint', [document, language, now]))
 }
 
 const editorOf = (call: ManagementCall): PolicyEditor => ({ ...by(call), comment: textsOf(call)['comment'] })

@@ -19,7 +19,8 @@ interface ProposalOrder {
 }
 
 /** Policies from what was recorded. Nothing is put in force. */
-export function proposalHandlers({ registry, book, recording, propose, clock }: ManagementParts): Handlers['guarded'] {
+export function proposalHandlers(parts: ManagementParts): Handlers['guarded'] {
+  const { registry, book, recording, policyWork, language, clock } = parts
   return {
     async proposePolicy(call): Promise<Reply | Refusal> {
       const order = bodyOf<ProposalOrder>(call)
@@ -36,7 +37,7 @@ export function proposalHandlers({ registry, book, recording, propose, clock }: 
         promotes: order.promote === true,
         unseen: order.unseen ?? 'Hitl',
       }
-      const made = await propose(shapes, terms, before)
+      const made = await policyWork.run(thread => thread.call('propose', [shapes, terms, language, before]))
       if (isRefusal(made)) return made
       const gaps = shapes.map(({ incompleteSince }) => incompleteSince).filter(since => since !== null)
       return jsonReply(200, shown(made, gaps.length === 0 ? null : gaps.reduce((one, other) => Math.min(one, other))))
@@ -44,10 +45,11 @@ export function proposalHandlers({ registry, book, recording, propose, clock }: 
   }
 }
 
-const invalid = (field: string, message: string): Refusal =>
+export const invalid = (field: string, message: string): Refusal =>
   refuse('invalid_body', undefined, { errors: [{ field, message }] })
 
-const timeOf = (text: string | undefined, other: number): number => (text === undefined ? other : Date.parse(text))
+export const timeOf = (text: string | undefined, other: number): number =>
+  text === undefined ? other : Date.parse(text)
 
 /** The policy that is narrowed: the named one, or that of all agents; undefined when a new one is learned. */
 function toNarrow(

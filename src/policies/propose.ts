@@ -82,7 +82,7 @@ export function makePolicy(
 }
 
 /** A document that is valid: it was in force, or was tried. */
-function compileDocument(document: object, language: LanguageOptions): CompiledPolicy {
+export function compileDocument(document: object, language: LanguageOptions): CompiledPolicy {
   const parsed = parsePolicy(document, language)
   if ('problems' in parsed) throw new Error('cannot happen: the policy was valid')
   return compilePolicySync(parsed.policy, language)

@@ -8,6 +8,8 @@ export interface PolicyPush {
   readonly policies: readonly unknown[]
   /** Removes the policies made over the API that are not among these. */
   readonly prune: boolean
+  /** Only says what would change. */
+  readonly dryRun?: boolean
 }
 
 /** Names. */
@@ -50,7 +52,7 @@ export async function pushPolicies(parts: EditParts, push: PolicyPush, by: Polic
   const changed = [...created, ...replaced]
   for (const entry of changed) known.set(JSON.stringify(entry.document), entry)
   try {
-    if (edits.length > 0) await store.policies.apply(edits)
+    if (edits.length > 0 && push.dryRun !== true) await store.policies.apply(edits)
   } finally {
     for (const entry of changed) known.delete(JSON.stringify(entry.document))
   }

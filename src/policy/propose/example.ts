@@ -2,6 +2,7 @@ import { type DescribedRequest, type RequestDescription, requestFromDescription 
 import { type Shape, shapeOf } from './shape.ts'
 
 export type ExampleRequest = RequestDescription['request']
+export type DescribedAgent = NonNullable<RequestDescription['agent']>
 
 /** BodyMembers of messages and calls that are named by a fact of the shape. */
 const memberOfFact: Readonly<Record<string, readonly string[]>> = {
@@ -30,8 +31,8 @@ export function exampleOf(shape: Shape): ExampleRequest {
 }
 
 /** The example as a request; undefined when it would have another shape. */
-export function requestOf(shape: Shape, agentId: string): DescribedRequest | undefined {
-  const found = requestFromDescription({ request: exampleOf(shape), agent: { id: agentId } }, 0)
+export function requestOf(shape: Shape, agent: DescribedAgent): DescribedRequest | undefined {
+  const found = requestFromDescription({ request: exampleOf(shape), agent }, 0)
   if ('problem' in found) return undefined
   return JSON.stringify(shapeOf(found)) === JSON.stringify(ordered(shape)) ? found : undefined
 }

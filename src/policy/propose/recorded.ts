@@ -32,7 +32,7 @@ export function readShape(counted: CountedShape, isExact: boolean): ReadShape {
   for (const [index, { segments, example }] of paths.all.entries()) {
     const { method, origin, facts, names } = shape
     const one: Shape = { method, origin, segments: example, facts, names }
-    const request = requestOf(one, agentId)
+    const request = requestOf(one, { id: agentId })
     if (request === undefined) return { unfit: 'a shape that no example shows' }
     const { effect, status, verdict, signal, policy, rule } = outcome
     const { days, firstAt, lastAt: at } = counted

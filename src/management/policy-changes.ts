@@ -1,0 +1,104 @@
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
+import type { SimulatedAgent } from '../policies/simulate.ts'
+import type { AgentRecord } from '../storage/store.ts'
+import { bodyOf, type Handlers } from './call.ts'
+import type { ManagementParts } from './parts.ts'
+import { invalid, timeOf } from './proposals.ts'
+
+/** Agents that one call looks at. */
+const maxAgents = 50
+
+/** As openapi.json describes it. */
+interface SimulationOrder {
+  readonly policy: object
+  readonly agentIds?: readonly string[]
+  readonly since?: string
+}
+
+interface DiffOrder {
+  /** A document, or the name of a policy in force. */
+  readonly before: object | string
+  readonly after: object
+}
+
+/** What a change of a policy would do, and how a policy and its agents have come apart. Nothing is put in force. */
+export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'] {
+  const { registry, book, policyWork, language, clock } = parts
+
+  async function simulate(order: SimulationOrder): Promise<Reply | Refusal> {
+    const entry = await book.check(order.policy)
+    if (isRefusal(entry)) return entry
+    const { document } = entry
+    const chosen = order.agentIds?.map(id => registry.get(id)) ?? withPolicy(registry.values(), document.name)
+    const agents = chosen.filter(agent => agent !== undefined)
+    if (agents.length < chosen.length) return invalid('agentIds', 'must be ids of agents')
+    const looked = agents.slice(0, maxAgents)
+    const since = timeOf(order.since, 0)
+    const simulated = await Promise.all(looked.map(agent => simulatedOf(agent, since, parts)))
+    const tried = simulated.map(({ incompleteSince: _, ...one }) => one)
+    const found = await policyWork.run(thread => thread.call('simulate', [tried, document, language]))
+    if (isRefusal(found)) return found
+    const gaps = simulated.flatMap(({ incompleteSince }) => incompleteSince ?? [])
+    return jsonReply(200, { ...found, ...counts(looked, agents), incompleteSince: isoOf(least(gaps)) })
+  }
+
+  return {
+    simulatePolicy: call => simulate(bodyOf<SimulationOrder>(call)),
+    async diffPolicies(call) {
+      const { before, after } = bodyOf<DiffOrder>(call)
+      const old = typeof before === 'string' ? book.entry(before) : await book.check(before)
+      if (old === undefined) return invalid('before', 'must be the name of a policy')
+      if (isRefusal(old)) return old
+      const now = await book.check(after)
+      if (isRefusal(now)) return now
+      const found = await policyWork.run(thread => thread.call('compare', [old.document, now.document, language]))
+      return isRefusal(found) ? found : jsonReply(200, found)
+    },
+    async getDrift(call) {
+      const entry = book.entry(call.named)
+      if (entry === undefined) return refuse('not_found')
+      const agents = withPolicy(registry.values(), entry.document.name)
+      const looked = agents.slice(0, maxAgents)
+      const recorded = await Promise.all(looked.map(({ id }) => parts.recording.of(id)))
+      const all = recorded.flatMap(({ shapes }) => shapes)
+      const found = await policyWork.run(thread => thread.call('drift', [entry.document, all, clock.now()]))
+      if (isRefusal(found)) return found
+      const timed = <T extends { readonly lastAt: number | null }>(list: readonly T[]) =>
+        list.map(one => ({ ...one, lastAt: isoOf(one.lastAt) }))
+      const { rules, uncovered, stopped } = found
+      const gaps = recorded.flatMap(({ incompleteSince }) => incompleteSince ?? [])
+      return jsonReply(200, {
+        ...{ ...found, rules: timed(rules), uncovered: timed(uncovered), stopped: timed(stopped) },
+        ...{ ...counts(looked, agents), incompleteSince: isoOf(least(gaps)) },
+      })
+    },
+  }
+}
+
+const withPolicy = (agents: readonly AgentRecord[], name: string): readonly AgentRecord[] =>
+  agents.filter(({ policyName }) => policyName === name)
+
+const counts = (looked: readonly unknown[], agents: readonly unknown[]) => ({
+  agentsRead: looked.length,
+  agentsLeftOut: agents.length - looked.length,
+})
+
+const least = (times: readonly number[]): number | null =>
+  times.length === 0 ? null : times.reduce((one, other) => Math.min(one, other))
+
+const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
+
+async function simulatedOf(
+  { id, name, ownerId, tags, policyName, status, createdAt }: AgentRecord,
+  since: number,
+  { recording, book }: Pick<ManagementParts, 'recording' | 'book'>,
+): Promise<SimulatedAgent & { readonly incompleteSince: number | null }> {
+  const { shapes, incompleteSince } = await recording.of(id)
+  return {
+    agent: { id, name, ownerId, tags, policyName, status, createdAt },
+    shapes: shapes.filter(({ lastAt }) => lastAt >= since),
+    before: policyName === null ? undefined : book.entry(policyName)?.document,
+    incompleteSince,
+  }
+}

@@ -1,0 +1,98 @@
+/** How a policy and what its agents do have come apart. */
+import type { PolicyDocument } from '../policy/language/format.ts'
+import type { KeptShape } from '../policy/propose/kept.ts'
+import type { ShapeOutcome } from '../policy/propose/outcome.ts'
+import type { ShapeCount } from '../storage/store.ts'
+
+export interface DriftedShape {
+  readonly method: string
+  /** Ids are classes. */
+  readonly url: string
+  readonly agentId: string
+  readonly count: number
+  /** Milliseconds since the epoch. */
+  readonly lastAt: number
+}
+
+export interface RuleUse {
+  /** Null: the default. */
+  readonly rule: string | null
+  readonly effect: string
+  readonly count: number
+  readonly lastAt: number | null
+  /** Agents whose requests it decided. */
+  readonly agents: number
+  readonly approved: number
+  readonly denied: number
+}
+
+export interface Drift {
+  readonly rules: readonly RuleUse[]
+  /** Rules that decided nothing. */
+  readonly unused: readonly string[]
+  /** The most frequent requests that no rule covers, or only one for what was not recorded before. */
+  readonly uncovered: readonly DriftedShape[]
+  /** Rules whose requests people approve, and never deny. */
+  readonly alwaysApproved: readonly string[]
+  /** Rules that one of several agents uses. */
+  readonly ofOneAgent: readonly string[]
+  /** The most frequent requests that came no more for two weeks. */
+  readonly stopped: readonly DriftedShape[]
+}
+
+const maxListed = 20
+const fewestApprovals = 10
+const fewestAgents = 3
+const fewestCount = 3
+const stoppedMs = 14 * 86_400_000
+/** As `narrow` names the rules for what was not recorded. */
+const ofRest = /-not-seen(?:-\d+)?$/
+
+interface ReadCount {
+  readonly one: ShapeCount
+  readonly shape: KeptShape
+  readonly outcome: ShapeOutcome
+}
+
+/** @param counts of all agents that have the policy */
+export function driftOf(policy: PolicyDocument, counts: readonly ShapeCount[], now: number): Drift {
+  const all = counts.map((one): ReadCount => ({ one, shape: JSON.parse(one.shape), outcome: JSON.parse(one.outcome) }))
+  const mine = all.filter(({ outcome }) => outcome.policy === policy.name)
+  const agents = new Set(mine.map(({ one }) => one.agentId)).size
+  const byRule = Map.groupBy(mine, ({ outcome }) => outcome.rule)
+  const named = policy.rules.map(({ name, effect }) => useOf(name, effect, byRule.get(name) ?? []))
+  const rules = [...named, useOf(null, policy.default, byRule.get(null) ?? [])]
+  const isUncovered = ({ outcome: { rule } }: ReadCount) => rule === null || ofRest.test(rule)
+  const isStopped = ({ one }: ReadCount) => one.count >= fewestCount && one.lastAt < now - stoppedMs
+  const namesOf = (fits: (use: RuleUse) => boolean) =>
+    named.filter(fits).flatMap(({ rule }) => (rule === null ? [] : [rule]))
+  return {
+    rules,
+    unused: namesOf(({ count }) => count === 0),
+    uncovered: topOf(mine.filter(isUncovered)),
+    alwaysApproved: namesOf(({ approved, denied }) => approved >= fewestApprovals && denied === 0),
+    ofOneAgent: agents < fewestAgents ? [] : namesOf(use => use.agents === 1),
+    stopped: topOf(mine.filter(isStopped)),
+  }
+}
+
+function useOf(rule: string | null, effect: string, counts: readonly ReadCount[]): RuleUse {
+  const sum = (verdict?: ShapeOutcome['verdict']) =>
+    counts.reduce(
+      (all, { one, outcome }) => all + (verdict === undefined || outcome.verdict === verdict ? one.count : 0),
+      0,
+    )
+  return {
+    ...{ rule, effect, count: sum(), approved: sum('approved'), denied: sum('denied') },
+    lastAt: counts.length === 0 ? null : counts.reduce((last, { one }) => Math.max(last, one.lastAt), 0),
+    agents: new Set(counts.map(({ one }) => one.agentId)).size,
+  }
+}
+
+function topOf(counts: readonly ReadCount[]): readonly DriftedShape[] {
+  const sorted = counts.toSorted((left, right) => right.one.count - left.one.count).slice(0, maxListed)
+  return sorted.map(({ one: { agentId, count, lastAt }, shape }) => {
+    const path = shape.path.map(place => (typeof place === 'string' ? place : `{${place[0]}}`)).join('/')
+    return { method: shape.method, url: `${shape.origin}/${path}`, agentId, count, lastAt }
+  })
+}

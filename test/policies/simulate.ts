@@ -1,0 +1,44 @@
+/** Simulating agrees with the decisions that follow. */
+import t from 'tap'
+import { simulate } from '../../src/policies/simulate.ts'
+import { keptOf } from '../../src/policy/propose/kept.ts'
+import { naiveVerdict } from '../fixtures/naive-policy.ts'
+import { createRandom, randomHead, randomPolicy, withBodies } from '../fixtures/random-policy.ts'
+import { policyOf } from '../fixtures/rulebook.ts'
+import { runs } from '../fixtures/runs.ts'
+
+t.test('what is known of a shape is decided as each of its requests is', async t => {
+  const seed = Math.floor(Math.random() * 2 ** 32)
+  const random = createRandom(seed)
+  const count = runs(3_000, 60)
+  const wrong: unknown[] = []
+  const tally = { same: 0, changed: 0, unknown: 0 }
+  for (let run = 0; run < count && wrong.length === 0; run++) {
+    const [before, after] = [randomPolicy(random, 4), randomPolicy(random, 4)]
+    const [own, tried] = [policyOf(before), policyOf(after)]
+    for (const request of withBodies(randomHead(random), 2, random)) {
+      const isWhole = random() < 0.8
+      const kept = keptOf(request, isWhole || request.head.contentLength === 0)
+      if (kept === undefined) continue
+      const effectOf = (policy: typeof own) =>
+        naiveVerdict({ own: policy, guardrail: undefined, isRisky: false }, request).effect
+      const [old, now] = [effectOf(own), effectOf(tried)]
+      const outcome = { effect: old, policy: own.name, rule: null, status: 2, verdict: null, signal: null }
+      const texts = { shape: JSON.stringify(kept.shape), outcome: JSON.stringify(outcome) }
+      const times = { count: 1, firstAt: 0, lastAt: 1, days: [0] }
+      const { id, name, ownerId, tags, policyName } = request.head.agent
+      const one = { agentId: id, digest: 'd', ...texts, values: kept.values, ...times }
+      const agent = { id, name, ownerId, tags, policyName }
+      const found = simulate([{ agent, shapes: [one], before }], after, {})
+      const [change] = found.changes
+      tally.same += found.same
+      tally.unknown += found.unknown
+      tally.changed += found.changes.length
+      const isRight =
+        found.unknown === 1 || (change === undefined ? old === now : change.before === old && change.after === now)
+      if (!isRight) wrong.push({ seed, before, after, request, old, now, found, shape: kept.shape })
+    }
+  }
+  t.strictSame(wrong, [])
+  for (const [what, times] of Object.entries(tally)) t.ok(times > count / 20, `${what}: ${times}`)
+})
