@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import { channel, startSlack, team } from '../fixtures/slack.ts'
 import { startMailServer } from '../fixtures/smtp.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
@@ -33,6 +34,25 @@ t.test('each webhook and e-mail gets a test message, and the command says who ac
   ])
   t.match(mail.messages[0], 'A test message: nothing waits')
   t.match(hook.seen[0]?.body.toString(), 'A test message: nothing waits')
+})
+
+t.test('a channel of the Slack app gets one, with the token of a file that the environment names', async t => {
+  const slack = await startSlack(t)
+  const cwd = testdir(t)
+  const token = join(cwd, 'slack-bot-token')
+  writeFileSync(token, 'xoxb-of-the-file\n', { mode: 0o600 })
+  const Slack = { Team: team, Channels: [{ Id: channel }, { Id: 'C0OTHER' }], Verdicts: 'none', ApiUrl: slack.apiUrl }
+  writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify({ HumanInTheLoop: { Slack } }))
+  slack.answers.set('chat.postMessage', ({ channel: to }) =>
+    to === channel ? { ok: true, ts: '1.1' } : { ok: false, error: 'not_in_channel' },
+  )
+  const env = { HUMANINTHELOOP__SLACK__BOTTOKEN__FILE: token }
+  const { code, out, err } = await runToEnd(t, ['hitl', 'test-message'], { cwd, env })
+  t.strictSame([code, out], [1, `Slack channel ${channel}: accepted\n`])
+  t.match(err, 'Slack channel C0OTHER: not accepted: chat.postMessage: not_in_channel')
+  t.notMatch(out + err, 'xoxb')
+  t.equal(slack.called[0]?.token, 'xoxb-of-the-file')
+  t.match(JSON.stringify(slack.called[0]?.args), 'A test message: nothing waits')
 })
 
 t.test('without a receiver the command says what to set', async t => {

@@ -4,7 +4,12 @@ import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
 
-const bench = await startConsole(t)
+/** Nobody answers there: no request is held until its message matters. */
+const Slack = {
+  ...{ BotToken: 'xoxb-1', SigningSecret: 'secret', Team: 'T0TEAM', Channels: [{ Id: 'C0REVIEW' }] },
+  ApiUrl: 'http://127.0.0.1:1/api',
+}
+const bench = await startConsole(t, { config: { HumanInTheLoop: { Slack } } })
 const { url, reviewer, link, window, signedIn, manage } = bench
 
 t.test('a link signs in once, and its code is nowhere afterwards', async t => {
@@ -119,4 +124,16 @@ t.test('a session that is over keeps what was typed', async t => {
   await page.getByRole('button', { name: 'Deny…' }).click()
   t.equal(await page.getByRole('textbox', { name: /Comment/ }).inputValue(), 'typed with care')
   t.equal(JSON.parse((await manage('GET', `/hitl/${id}`)).text).status, 'Pending')
+})
+
+t.test('the name at the top opens the account, with a code that binds an account of Slack', async t => {
+  const page = await signedIn(t, reviewer)
+  await page.getByRole('button', { name: 'tester' }).click()
+  await page.getByRole('button', { name: 'Make a code for Slack' }).click()
+  const code = page.locator('code[data-code]')
+  await code.waitFor()
+  t.match(await code.textContent(), /^[2-9A-Z]{5}-[2-9A-Z]{5}$/)
+  await assertAccessible(t, page, 'account')
+  await page.getByRole('button', { name: 'Close' }).click()
+  t.equal(await page.locator('dialog').count(), 0)
 })

@@ -29,6 +29,7 @@ const policy = { name: 'support', default: 'Hitl', rules: [open] }
 
 const slack = await startSlack(t)
 const review = await startReview(t, {
+  alone: 'each gateway remembers the signatures that it has taken',
   config: {
     System: { PublicUrl: 'https://gateway.example' },
     Policies: [policy],

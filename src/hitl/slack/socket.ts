@@ -97,7 +97,10 @@ export class SlackSocket {
         onClose: () => isCurrent() && this.#drop(),
       })
       if (this.#stop.signal.aborted || this.#connectAt === Number.POSITIVE_INFINITY) opened.close()
-      else this.#socket = opened
+      else {
+        this.#socket = opened
+        this.#pause = shortestPause
+      }
     } catch (error) {
       if (!this.#stop.signal.aborted) report('clicks in Slack do not arrive: there is no connection', error)
     } finally {
@@ -113,7 +116,6 @@ export class SlackSocket {
       this.#connectAt = this.#parts.clock.steady()
       this.#drop()
     }
-    if (textAt(message, 'type') === 'hello') this.#pause = shortestPause
     if (id === '' || id.length > 100) return
     const isNew = !this.#envelopes.has(id)
     if (isNew && textAt(message, 'type') === 'interactive' && !this.#parts.onPayload(message['payload'])) return
