@@ -22,4 +22,7 @@ export const hitlEvents = [
   'quarantined',
   /** About an agent: a tool of an MCP server differs from what the agent saw before. */
   'toolChanged',
+  /** About a budget: it is nearly spent, or used up. */
+  'budgetWarned',
+  'budgetExceeded',
 ] as const

@@ -27,6 +27,8 @@ export interface BudgetRule {
   readonly asks: boolean
   /** Share of the highest cost of a call that is reserved. */
   readonly share: number
+  /** Share of the limit at which people are told. */
+  readonly warnAt: number
   readonly windowAt: (now: number) => BudgetWindow
   /** Who has the budget that a call of the agent is held against. */
   readonly holderOf: (agent: AgentRecord) => string
@@ -43,13 +45,14 @@ export interface BudgetRule {
 export const scaleOf = (unit: BudgetRule['unit']): number => (unit === 'Money' ? moneyScale : 1)
 
 export function createBudgetRule(settings: BudgetSettings): BudgetRule {
-  const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, Per, TimeZone, Models } = settings
+  const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, WarnAt, Per, TimeZone, Models } = settings
   if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
   const windowAt = createWindows(Per, TimeZone)
   return {
     ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow', asks: AtLimit === 'Hitl' },
     limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
     share: Exact ? 1 : Reserve / 100,
+    warnAt: WarnAt / 100,
     windowAt,
     holderOf: agent => holderOf(Of, agent),
     ...createKeys({ name: Name, of: Of, windowAt }),

@@ -42,12 +42,16 @@ export const budgets = objects(
       'Percent of the highest cost of a call that are reserved while it is under way; with Exact all of it is.',
       { min: 1, max: 100 },
     ),
+    WarnAt: integer(80, 'Percent of the limit at which people are told; they are told again when it is used up.', {
+      min: 1,
+      max: 100,
+    }),
     Exact: boolean(
       false,
       'A call passes only if all of its highest cost fits, a token for each byte, so that the limit is never exceeded.',
     ),
   },
-  'Budgets of agents, at most 100; all that apply to a call must allow it. See docs/budgets.md.',
+  'Budgets of agents, at most 100, and 8 for one call; all that apply to a call must allow it. See docs/budgets.md.',
 )
 
 export type BudgetSettings = SettingValues<typeof budgets>[number]
@@ -63,10 +67,48 @@ export function budgetsProblem(entries: readonly BudgetSettings[]): string | und
     return problem === undefined ? [] : [`entry ${index}: ${problem}`]
   })
   if (entries.length > maxBudgets) problems.unshift(`must have at most ${maxBudgets} entries`)
+  const together = tooManyTogether(entries)
+  if (together !== undefined) {
+    const names = together.map(({ Name }) => Name).join(', ')
+    problems.push(`at most ${maxTogether} may apply to one call, and these may: ${names}`)
+  }
   return problems.length === 0 ? undefined : problems.join('; ')
 }
 
 const maxBudgets = 100
+/** Each is a row that every call reserves in. */
+const maxTogether = 8
+
+const filters = ['Agents', 'Owners', 'Policies', 'Hosts'] as const
+type Filter = (typeof filters)[number]
+
+/**
+ * Budgets that may apply to one call, when they are too many. A call has one agent, owner, policy and host. Models tell
+ * nothing: a call that names none counts in the budgets of all.
+ */
+function tooManyTogether(
+  entries: readonly BudgetSettings[],
+  [filter, ...rest]: readonly Filter[] = filters,
+): readonly BudgetSettings[] | undefined {
+  if (entries.length <= maxTogether) return undefined
+  if (filter === undefined) return entries
+  const values = new Set(['', ...entries.flatMap(entry => entry[filter])])
+  // Many values are often listed by the same budgets.
+  const groups = new Map<string, readonly BudgetSettings[]>()
+  for (const value of values) {
+    const meant = entries.filter(entry => isListed(entry[filter], value))
+    groups.set(meant.map(entry => entries.indexOf(entry)).join(), meant)
+  }
+  for (const meant of groups.values()) {
+    const found = tooManyTogether(meant, rest)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** A pattern may stand for any host. */
+const isListed = (list: readonly string[], value: string): boolean =>
+  list.length === 0 || list.includes(value) || list.some(text => text.includes('*'))
 
 function problemOf({ Name, Unit, Limit, Exact }: BudgetSettings, before: readonly BudgetSettings[]) {
   if (Name === undefined) return 'Name must be set'

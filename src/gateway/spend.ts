@@ -1,5 +1,6 @@
 /** Budgets: where their parts come together. */
 
+import { createBudgetNotices } from '../budgets/notices.ts'
 import { createBudgetRule } from '../budgets/rules.ts'
 import { Leases } from '../fleet/leases.ts'
 import type { TokenLeases } from '../limits/lease.ts'
@@ -35,7 +36,7 @@ export function openSpend(table: SharedTable, spendFor: SpendFor): SpendLimits {
   return { table, book, leases }
 }
 
-export interface SpendLeaseParts extends Pick<Base, 'config' | 'clock' | 'store'> {
+export interface SpendLeaseParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
   readonly rates: SharedRates | undefined
 }
 
@@ -44,12 +45,16 @@ const pruneEveryMs = 3_600_000
 const keptMs = 86_400_000
 
 /** How the main thread leases from the store, for all threads. */
-export function createSpendLeases({ config, clock, store, rates }: SpendLeaseParts): SpendFor {
+export function createSpendLeases({ config, clock, store, rates, report }: SpendLeaseParts): SpendFor {
   const rules = new Map(config.Budgets.map(settings => [settings.Name, createBudgetRule(settings)]))
   const termsOf = (key: string) => {
     const rule = rules.get(rowOf(key).budget)
     return { limit: rule?.limit, exact: rule?.exact === true }
   }
+  const notice = createBudgetNotices({
+    ...{ clock, store, report, currency: config.Metering.Currency },
+    ruleOf: name => rules.get(name),
+  })
   let prunedAt = Number.NEGATIVE_INFINITY
   return book => {
     const leases = new Leases<SpendAsk, SpendAnswer>({
@@ -57,7 +62,10 @@ export function createSpendLeases({ config, clock, store, rates }: SpendLeasePar
       lease: asks => store.spend.lease(asks, Math.max(1, rates?.gateways() ?? 1)),
       book: {
         ask: (key, now) => book.ask(key, termsOf(key), now),
-        accept: (ask, answer, { now }) => book.accept(ask, answer, now),
+        accept(ask, answer, { now }) {
+          book.accept(ask, answer, now)
+          notice(ask.key, answer)
+        },
         miss: ask => book.miss(ask),
         goAlone: key => book.goAlone(key),
         isDue: (key, now) => book.isDue(key, now),

@@ -171,7 +171,8 @@ export class MessageSender {
   async #isWanted({ hitlId, data }: HitlEvent): Promise<boolean> {
     const { receiver, queue, find, ownerOf } = this.#options
     const { Rules, Owners } = receiver
-    if (Owners.length > 0 && !Owners.includes(ownerOf(String(data['agentId'])) ?? '')) return false
+    const owner = hitlId === null ? data['ownerId'] : undefined
+    if (Owners.length > 0 && !Owners.includes(String(owner ?? ownerOf(String(data['agentId'])) ?? ''))) return false
     if (hitlId === null || (Rules.length === 0 && queue.afterMs === 0)) return true
     const request = await find(hitlId)
     if (request === undefined || (queue.afterMs > 0 && request.status !== 'Pending')) return false

@@ -105,6 +105,7 @@ export const methods = {
     list: 'read',
     find: 'read',
     totals: 'read',
+    notify: 'write',
     raise: 'write',
     prune: 'write',
   },

@@ -117,6 +117,7 @@ const spend = [
     estimated bigint not null,
     calls bigint not null,
     raised bigint not null,
+    notified integer not null default 0,
     primary key (budget, "from", holder)
   )`,
   sql`create index spend_until on spend (until)`,

@@ -101,10 +101,12 @@ export interface SpendTotalRow extends SpendRow {
   readonly calls: number
   /** Added to the limit. */
   readonly raised: number
+  /** 1: people were warned; 2: they were told that it is used up. */
+  readonly notified: Generated<number>
 }
 
 /** What one gateway has told of it, and may spend beyond that. */
-export interface SpendLeaseRow extends Omit<SpendTotalRow, 'raised'> {
+export interface SpendLeaseRow extends Omit<SpendTotalRow, 'raised' | 'notified'> {
   readonly gateway: string
   readonly leased: number
 }

@@ -1,6 +1,7 @@
 /** Budgets in the storage contract. */
 import type { SpendAnswer, SpendAsk, SpendRow } from '../limits/spend-lease.ts'
 import type { AuditEntry, Page, Paged } from './audit.ts'
+import type { EventNote } from './events.ts'
 
 /** A budget in one window, whoever has it. */
 export type SpendWindow = Pick<SpendRow, 'budget' | 'from'>
@@ -29,6 +30,11 @@ export interface SpendRaise extends SpendRow {
   readonly amount: number
   /** All raises of this row must not add more than this. */
   readonly max: number
+}
+
+/** People are told about a row. 1: it is nearly spent; 2: it is used up. */
+export interface SpendNotice extends SpendRow {
+  readonly level: 1 | 2
 }
 
 /** The raise of an approval: it counts when that claims the request. */
@@ -64,6 +70,8 @@ export interface SpendTable {
   find(rows: readonly SpendRow[]): Promise<readonly StoredSpend[]>
   /** Windows in which nobody has called are missing. */
   totals(windows: readonly SpendWindow[]): Promise<readonly SpendTotals[]>
+  /** False: they were told before, by any gateway. */
+  notify(notice: SpendNotice, entry: AuditEntry, event: EventNote): Promise<boolean>
   raise(raise: SpendRaise, entry: AuditEntry): Promise<Raised>
   /** Removes windows that were over before that time, milliseconds since the epoch. */
   prune(before: number): Promise<void>

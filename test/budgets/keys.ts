@@ -5,7 +5,17 @@ import { rowOf } from '../../src/limits/spend-lease.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 
 const settings: Omit<BudgetSettings, 'Of'> = {
-  ...{ Name: 'b', Unit: 'Calls', Limit: 1, Per: 'Day', TimeZone: 'UTC', AtLimit: 'Deny', Reserve: 50, Exact: false },
+  ...{
+    Name: 'b',
+    Unit: 'Calls',
+    Limit: 1,
+    Per: 'Day',
+    TimeZone: 'UTC',
+    AtLimit: 'Deny',
+    Reserve: 50,
+    WarnAt: 80,
+    Exact: false,
+  },
   ...{ Agents: [], Owners: [], Policies: [], Hosts: [], Models: [] },
 }
 // The part of a record that budgets read.

@@ -6,7 +6,7 @@ import type { BudgetSettings } from '../../src/config/budgets.ts'
 import type { AgentRecord, Role } from '../../src/storage/store.ts'
 
 const settings: BudgetSettings = {
-  ...{ Name: 'daily', Unit: 'Money', Limit: 10, Per: 'Day', TimeZone: 'UTC', AtLimit: 'Hitl', Reserve: 50 },
+  ...{ Name: 'daily', Unit: 'Money', Limit: 10, Per: 'Day', TimeZone: 'UTC', AtLimit: 'Hitl', Reserve: 50, WarnAt: 80 },
   ...{ Exact: false, Of: 'Agent', Agents: [], Owners: [], Policies: [], Hosts: [], Models: [] },
 }
 // The part of a record that budgets read.

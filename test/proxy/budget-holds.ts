@@ -115,6 +115,15 @@ t.test('an approval that raises the budget lets the next calls pass without aski
   })
 })
 
+t.test('people are told when it is used up', async t => {
+  const agent = await spender()
+  const entries = await eventually(
+    async () => json(await manage('GET', '/audit?action=budget.exceeded')).items,
+    items => items.some(({ details }: { details: { holder: string } }) => details.holder === agent.id),
+  )
+  t.match(entries[0], { actor: 'gateway', subject: 'money', details: { spent: 12, limit: 10, unit: 'USD' } })
+})
+
 t.test('a call that waits gets its answer after the approval', async t => {
   const agent = await spender()
   const waiting = chat(agent, 'wait=50')

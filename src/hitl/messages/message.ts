@@ -86,7 +86,8 @@ const topicOf = ({ Url }: Hook): string => new URL(given(Url)).pathname.slice(1)
 
 /** The page of the console about an event. */
 export function linkOf({ hitlId, data }: HitlEvent, { publicUrl }: Pick<MessageOptions, 'publicUrl'>) {
-  const page = hitlId === null ? `agents/${data['agentId']}` : `requests/${hitlId}`
+  const about = data['agentId'] === '' ? 'overview' : `agents/${data['agentId']}`
+  const page = hitlId === null ? about : `requests/${hitlId}`
   return publicUrl && `${publicUrl}/console/#/${page}`
 }
 

@@ -24,8 +24,14 @@ export function noticeOf({ type, hitlId, data }: HitlEvent, link: string | undef
     ['By', nameOf(data, 'byName', 'by')],
     ['Cause', data['cause']],
   ])
-  const what = hitlId === null ? `Agent ${nameOf(data, 'agentName', 'agentId')}` : `Request ${hitlId}`
-  return { headline: `${what}: ${type}`, facts, link }
+  return { headline: `${subjectOf(hitlId, data)}: ${type}`, facts, link }
+}
+
+function subjectOf(hitlId: string | null, data: HitlEvent['data']): string {
+  if (hitlId !== null) return `Request ${hitlId}`
+  const agent = nameOf(data, 'agentName', 'agentId')
+  if (data['budget'] === undefined) return `Agent ${agent}`
+  return `Budget ${data['budget']} of ${agent || data['holder']}`
 }
 
 /** A notice of several requests that came at once. */

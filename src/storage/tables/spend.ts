@@ -65,6 +65,20 @@ export const spend: Operations<'spend'> = {
       .execute()
   },
 
+  async notify(unit, { level, holder, ...row }, entry, event) {
+    const { numUpdatedRows } = await unit.db
+      .updateTable('spend')
+      .set({ notified: level })
+      .where(inWindow(row))
+      .where('holder', '=', holder)
+      .where('notified', '<', level)
+      .executeTakeFirst()
+    if (Number(numUpdatedRows) === 0) return false
+    unit.audit(entry)
+    unit.event(event)
+    return true
+  },
+
   async raise(unit, raise, entry) {
     const outcome = await raiseLimit(unit.db, raise)
     if (outcome === 'raised') unit.audit(entry)
@@ -110,7 +124,10 @@ async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number):
   return { key: ask.key, leased, ...state }
 }
 
-async function totalOf(db: Db, { budget, from, holder }: SpendRow): Promise<Omit<SpendTotalRow, keyof SpendRow>> {
+async function totalOf(
+  db: Db,
+  { budget, from, holder }: SpendRow,
+): Promise<Omit<SpendTotalRow, keyof SpendRow | 'notified'>> {
   const found = await db
     .selectFrom('spend')
     .select(['spent', 'estimated', 'calls', 'raised'])

@@ -140,6 +140,19 @@ export function spend(t: Test, engine: Engine, other: Store): void {
     t.match(await table.lease([ask({ begins: true })], 1), [{ leased: 0, spent: 30, others: 0 }])
   })
 
+  t.test('people are told once of each level, by one gateway', async t => {
+    const { spend: table, audit } = await engine(t)
+    await table.lease([ask({ begins: true })], 1)
+    const entry = { at: 1, actor: 'gateway', action: 'budget.warned', subject: 'daily', requestId: null, details: {} }
+    const event = { type: 'budgetWarned', at: 1, hitlId: null, data: { agentId: 'a' } } as const
+    const tell = (level: 1 | 2, at = table) => at.notify({ ...row, level }, entry, event)
+    const both = await Promise.all([tell(1), tell(1, other.spend)])
+    t.strictSame(both.sort(), [false, true])
+    t.equal(await tell(2), true)
+    t.equal(await tell(1), false, 'it is used up: nobody is warned any more')
+    t.equal((await audit.list({ page: 1, pageSize: 10 }, { action: 'budget.warned' })).totalCount, 2)
+  })
+
   t.test('a raise counts once in its window, and all raises add no more than they may', async t => {
     const { spend: table, audit } = await engine(t)
     const entry = { at: 1, actor: 'a', action: 'budget.raise', subject: 'daily', requestId: null, details: {} }
