@@ -11,7 +11,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (name: string) => readFileSync(join(root, name), 'utf8')
 
 /** The pages whose commands belong to the tour: they run in this order, in one shell. */
-const toured = [read('README.md'), ...['running', 'metrics', 'agents'].map(name => read(`docs/${name}.md`))].join('\n')
+const toured = [
+  read('README.md'),
+  ...['running', 'metrics', 'agents', 'sign-in'].map(name => read(`docs/${name}.md`)),
+].join('\n')
 
 /** A command block of the tour, and what the page says that it prints; undefined where that depends on the upstream. */
 interface Step {
