@@ -1,5 +1,6 @@
 /** The readers of bodies, without a browser: what they set out is exactly what is there. */
 import t from 'tap'
+import { bytesInTurns } from '../../src/console/body/bytes.ts'
 import { readJson, readJsonInTurns } from '../../src/console/body/json.ts'
 import { findMatches, mostMatches } from '../../src/console/body/matches.ts'
 import { partsIn } from '../../src/console/body/multipart.ts'
@@ -95,6 +96,13 @@ t.test('pictures are known by their first bytes, with their size', async t => {
   t.strictSame(of('RIFF\0\0\0\0WEBPVP8L\0\0\0\0/\x07\x40\0\0'), { type: 'image/webp', width: 8, height: 2 })
   for (const other of ['<svg xmlns="x">', '\xff\xd8\xff\xe0\0\x04', 'RIFF\0\0\0\0WEBPXXXX', ''])
     t.equal(of(other), undefined)
+})
+
+t.test('base64 that is decoded in turns gives the same bytes', async t => {
+  for (const length of [0, 1, 786_431, 786_432, 786_433, 2_000_001]) {
+    const bytes = Buffer.alloc(length, 'a\u00e4\0z')
+    t.ok(bytes.equals(await bytesInTurns(bytes.toString('base64'))), `${length} bytes`)
+  }
 })
 
 t.test('JSON that is read in turns is the same', async t => {

@@ -1,4 +1,5 @@
 /** The bytes of a body, and their text without any loss: what is not UTF-8 stays known, and countable. */
+import { turn } from './turns.ts'
 
 /** New browsers have it, and it is some ten times as fast. */
 const native = (Uint8Array as { readonly fromBase64?: (base64: string) => Uint8Array<ArrayBuffer> }).fromBase64
@@ -8,6 +9,28 @@ export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   const binary = atob(base64)
   const bytes = new Uint8Array(binary.length)
   for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at)
+  return bytes
+}
+
+/** Characters that are decoded in one turn, some 5 ms. Four of them are three bytes. */
+const perTurn = 1_048_576
+
+/** The same of a long text: the page answers the person meanwhile. */
+export async function bytesInTurns(base64: string): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for (let at = 0; at < base64.length; at += perTurn) {
+    const piece = bytesOf(base64.slice(at, at + perTurn))
+    pieces.push(piece)
+    length += piece.length
+    await turn()
+  }
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
   return bytes
 }
 

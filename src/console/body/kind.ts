@@ -1,7 +1,7 @@
 /** What a body is, as far as it shows: for reading, never for deciding. */
 
 import type { HitlRequest } from '../types.ts'
-import { bytesOf, textOf } from './bytes.ts'
+import { bytesInTurns, bytesOf, textOf } from './bytes.ts'
 import { type Finding, findingsIn, type Source } from './findings.ts'
 import { type Pair, pairsOf } from './form.ts'
 import {
@@ -63,6 +63,8 @@ export type MissingBody = 'none' | 'sealed' | 'deleted'
 
 /** Longer JSON is read in turns, characters. */
 const longJson = 500_000
+/** Longer bodies are decoded in turns, characters of base64. */
+const longBody = 2_000_000
 /** Of bytes that are no text one in so many may be in what is shown as text. */
 const mostOthers = 8
 /** Bytes that are read to distinguish text from other data. */
@@ -76,6 +78,17 @@ export function readBody(view: Given): ReadBody | MissingBody {
   // The gateway has no bytes to encode, and says why.
   if (view.bodyEncoding !== 'base64') return view.body === '[DELETED]' ? 'deleted' : 'sealed'
   return readBytes(bytesOf(view.body), view.headers, view.findingPlaces)
+}
+
+/** Whether decoding the body takes so long that it must be done in turns. */
+export const isLongBody = ({ body, bodyEncoding }: Given): boolean =>
+  bodyEncoding === 'base64' && body.length > longBody
+
+/** The same for a long body. */
+export async function readBodyInTurns(view: Given): Promise<ReadBody | MissingBody> {
+  if (!isLongBody(view)) return readBody(view)
+  const bytes = await bytesInTurns(view.body)
+  return readBytes(bytes, view.headers, view.findingPlaces)
 }
 
 /** @param headers that say what the bytes are */

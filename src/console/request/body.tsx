@@ -1,6 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type Finding, withMarkings } from '../body/findings.ts'
-import { type ReadBody, readBody, readLong, type Shape } from '../body/kind.ts'
+import {
+  isLongBody,
+  type MissingBody,
+  type ReadBody,
+  readBody,
+  readBodyInTurns,
+  readLong,
+  type Shape,
+} from '../body/kind.ts'
 import { findMatches } from '../body/matches.ts'
 import type { HitlRequest } from '../types.ts'
 import { Download, Find } from './body-tools.tsx'
@@ -16,8 +24,10 @@ interface BodyProps {
 
 /** The body as what it is, as text, or as its bytes. */
 export function Body({ view, changes }: BodyProps) {
-  const read = useMemo(() => readBody(view), [view.body, view.bodyEncoding])
+  const read = useBody(view)
   switch (read) {
+    case undefined:
+      return <p role="status">Reading the body…</p>
     case 'none':
       return null
     case 'sealed':
@@ -32,6 +42,22 @@ export function Body({ view, changes }: BodyProps) {
     default:
       return <BodyViews body={read} changes={changes} name={`body-${view.id.slice(0, 8)}`} />
   }
+}
+
+/** Undefined until a long body is decoded. */
+function useBody(view: HitlRequest): ReadBody | MissingBody | undefined {
+  const { body, bodyEncoding } = view
+  const short = useMemo(() => (isLongBody(view) ? undefined : readBody(view)), [body, bodyEncoding])
+  const [long, setLong] = useState<{ readonly of: string; readonly read: ReadBody | MissingBody }>()
+  useEffect(() => {
+    if (!isLongBody(view)) return
+    let isCurrent = true
+    void readBodyInTurns(view).then(read => isCurrent && setLong({ of: body, read }))
+    return () => {
+      isCurrent = false
+    }
+  }, [body, bodyEncoding])
+  return short ?? (long?.of === body ? long.read : undefined)
 }
 
 const names: Readonly<Record<Shape['kind'], string>> = {

@@ -1,7 +1,7 @@
 /** How two requests differ: in query, header fields and body. They are the same only where the gateway's digests are equal. */
 
 import type { Finding, Range } from '../body/findings.ts'
-import { readBody } from '../body/kind.ts'
+import { type MissingBody, type ReadBody, readBodyInTurns } from '../body/kind.ts'
 import { turn } from '../body/turns.ts'
 import { bodyValues, fieldValues, queryValues, type Values } from '../body/values.ts'
 import type { TextKind } from '../text.ts'
@@ -81,9 +81,9 @@ const redactedIn = (headers: HitlRequest['headers']): readonly string[] =>
 async function compareBodies(requests: readonly HitlRequest[]): Promise<Comparison> {
   const part = 'Body'
   if (areSame('body', requests)) return { part, isSame: true, differences: [], kind: 'value' }
-  const bodies: ReturnType<typeof readBody>[] = []
+  const bodies: (ReadBody | MissingBody)[] = []
   for (const request of requests) {
-    bodies.push(readBody(request))
+    bodies.push(await readBodyInTurns(request))
     await turn()
   }
   const known = bodies.filter(body => body !== 'sealed' && body !== 'deleted')
