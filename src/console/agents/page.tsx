@@ -13,6 +13,7 @@ import type { AgentActivity } from '../types.ts'
 import { type Action, ActionDialog, actionsFor } from './actions.tsx'
 import { Incidents } from './incidents.tsx'
 import { Keys } from './keys.tsx'
+import { WhatItDoes } from './shapes.tsx'
 import { TrustHistory } from './trust.tsx'
 
 export const AgentPage: Page = ({ params: { id = '' } }) => <OneAgent key={id} id={id} />
@@ -40,6 +41,7 @@ function OneAgent({ id }: { readonly id: string }) {
           <>
             <Standing activity={activity} />
             {mayRead.value && <Keys agent={activity.agent} />}
+            {mayRead.value && <WhatItDoes id={activity.agent.id} />}
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />
             <Verdicts activity={activity} />

@@ -7,6 +7,7 @@ import { hrefOf, search } from '../router.ts'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Policy } from '../types.ts'
+import { Drift } from './drift.tsx'
 import { EffectMark } from './effect.tsx'
 import { Explain } from './explain.tsx'
 import { Rules } from './rules.tsx'
@@ -33,6 +34,7 @@ function OnePolicy({ name }: { readonly name: string }) {
           <>
             <About policy={policy} />
             <Rules policy={policy} />
+            <Drift name={policy.name} />
             <Explain key={search.value.toString()} name={policy.name} />
           </>
         )}
