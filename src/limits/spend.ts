@@ -154,10 +154,12 @@ export class SpendBook {
     const reserved = slots.reserved(slot)
     const needed = slots.get(slot, 'needed')
     const ahead = slots.isIdle(slot, now) ? 0 : Math.ceil(slots.get(slot, 'pace') * supplyMs)
-    const kept = Math.min(Math.max(0, slots.free(slot)), needed + ahead)
+    const least = slots.get(slot, 'least')
+    const free = Math.max(0, slots.free(slot))
+    // What is too little for each call that waits would be so for ever: other gateways may have as little, and none is idle.
+    const kept = needed > 0 && free < least ? 0 : Math.min(free, needed + ahead)
     const begins = slots.get(slot, 'stored') < 0
     const spent = begins ? 0 : slots.get(slot, 'spent')
-    const least = slots.get(slot, 'least')
     slots.set(slot, 'leased', reserved + kept)
     slots.set(slot, 'base', spent)
     slots.set(slot, 'needed', 0)

@@ -98,6 +98,25 @@ t.test('a call reserves in all of its budgets or in none', async t => {
   t.equal(book.stateOf(key)?.reserved, 0)
 })
 
+t.test('remains of leases that are too small for the calls that wait come together', async t => {
+  const rows = new Rows()
+  const gateways = [new Gateway('a', rows), new Gateway('b', rows)]
+  // Both lease a call beyond what is left, which costs less than it reserved.
+  for (const gateway of gateways) {
+    gateway.now += 100
+    t.equal(gateway.reserve(chargeOf(60)), 'reserved it')
+  }
+  for (const gateway of gateways) gateway.books[0]!.settle(chargeOf(60), ended(40))
+  // Their calls come so often that the gateways are never idle.
+  const outcomes = [0, 1].flatMap(() =>
+    gateways.map(gateway => {
+      gateway.now += 1_500
+      return gateway.reserve(chargeOf(30))
+    }),
+  )
+  t.equal(outcomes.filter(outcome => outcome === 'reserved it').length, 1, 'the last call of the budget')
+})
+
 t.test('a raise lets calls pass again', async t => {
   const gateway = new Gateway('a', new Rows())
   gateway.reserve(chargeOf(100))
