@@ -1,49 +1,111 @@
-/** What SDKs make of a budget that is used up: they show why, and do not sleep until the next window. */
+/**
+ * SDKs under budgets: what they use is what is counted. Of a budget that is used up they show why, and do not sleep until the
+ * next window.
+ */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startModelGateway } from './fixtures/model-gateway.ts'
 
-const Budgets = [{ Name: 'tokens', Unit: 'Tokens', Limit: 3, Per: 'Month' }]
-const { api, gateway, baseUrl } = await startModelGateway(t, true, { Budgets })
+/** Each call of the model server uses 1 token read and 4 written, or 9 read: all of the budget. */
+const cost = 0.009
+const Budgets = [{ Name: 'money', Limit: cost, Per: 'Month' }]
+const Prices = [{ Model: '*', Input: 1_000, Output: 2_000 }]
+const { api, gateway, baseUrl } = await startModelGateway(t, true, { Budgets, Prices })
 const messages = [{ role: 'user' as const, content: 'How are you?' }]
 
-const sdks: Readonly<Record<string, (token: string) => () => Promise<unknown>>> = {
-  openai: apiKey => {
-    const client = new OpenAI({ apiKey, baseURL: `${baseUrl}/v1` })
-    return () => client.chat.completions.create({ model: 'gpt-4o-mini', messages, max_tokens: 2 })
-  },
-  'openai, a stream': apiKey => {
-    const client = new OpenAI({ apiKey, baseURL: `${baseUrl}/v1` })
+interface Used {
+  readonly read: number | undefined
+  readonly written: number | undefined
+}
+
+/** A call of an SDK, and the usage that it shows. */
+type UsedBy = (token: string) => () => Promise<Used>
+
+const model = 'gpt-4o-mini'
+const openAi = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${baseUrl}/v1` })
+const anthropic = (authToken: string) => new Anthropic({ authToken, apiKey: null, baseURL: baseUrl })
+const claude = { model: 'claude-haiku-4-5', max_tokens: 2, messages }
+
+const sdks: Readonly<Record<string, UsedBy>> = {
+  openai(token) {
+    const client = openAi(token)
     return async () => {
-      const whole = { stream: true, stream_options: { include_usage: true } } as const
-      const stream = await client.chat.completions.create({ model: 'gpt-4o-mini', messages, max_tokens: 2, ...whole })
-      for await (const _ of stream);
+      const { usage } = await client.chat.completions.create({ model, messages, max_tokens: 2 })
+      return { read: usage?.prompt_tokens, written: usage?.completion_tokens }
     }
   },
-  '@anthropic-ai/sdk': authToken => {
-    const client = new Anthropic({ authToken, apiKey: null, baseURL: baseUrl })
-    return () => client.messages.create({ model: 'claude-haiku-4-5', max_tokens: 2, messages })
+  'openai, a stream'(token) {
+    const client = openAi(token)
+    return async () => {
+      const whole = { stream: true, stream_options: { include_usage: true } } as const
+      const stream = await client.chat.completions.create({ model, messages, max_tokens: 2, ...whole })
+      let used: Used = { read: undefined, written: undefined }
+      for await (const { usage } of stream) used = { read: usage?.prompt_tokens, written: usage?.completion_tokens }
+      return used
+    }
+  },
+  'openai, responses'(token) {
+    const client = openAi(token)
+    return async () => {
+      const { usage } = await client.responses.create({ model, input: 'How are you?', max_output_tokens: 16 })
+      return { read: usage?.input_tokens, written: usage?.output_tokens }
+    }
+  },
+  'openai, a stream of responses'(token) {
+    const client = openAi(token)
+    return async () => {
+      const stream = await client.responses.create({ model, input: 'Hi', max_output_tokens: 16, stream: true })
+      let used: Used = { read: undefined, written: undefined }
+      for await (const event of stream) {
+        if (event.type !== 'response.completed') continue
+        used = { read: event.response.usage?.input_tokens, written: event.response.usage?.output_tokens }
+      }
+      return used
+    }
+  },
+  'openai, embeddings'(token) {
+    const client = openAi(token)
+    return async () => {
+      const { usage } = await client.embeddings.create({ model, input: 'Hi', encoding_format: 'float' })
+      return { read: usage.prompt_tokens, written: 0 }
+    }
+  },
+  '@anthropic-ai/sdk'(token) {
+    const client = anthropic(token)
+    return async () => {
+      const { usage } = await client.messages.create(claude)
+      return { read: usage.input_tokens, written: usage.output_tokens }
+    }
+  },
+  '@anthropic-ai/sdk, a stream'(token) {
+    const client = anthropic(token)
+    return async () => {
+      const { usage } = await client.messages.stream(claude).finalMessage()
+      return { read: usage.input_tokens, written: usage.output_tokens }
+    }
   },
 }
 
 for (const [name, clientFor] of Object.entries(sdks)) {
-  t.test(`${name} says which budget is used up, at once and without another try`, async t => {
+  t.test(`${name}: what it uses is counted, and it says which budget is used up without another try`, async t => {
     const { id, token } = await gateway.agent()
     const call = clientFor(token)
     api.seen.length = 0
-    await call()
+    const { read, written } = await call()
+    const linesOf = (status: number) =>
+      eventually(
+        () => gateway.log.filter(line => line.status === status && line.agentId === id),
+        ({ length }) => length > 0,
+      )
+    t.match(await linesOf(200), [{ usage: 'read', tokensIn: read, tokensOut: written, cost, budget: 'money' }])
     const error = await call().catch((error: unknown) => error)
     t.match(error, {
       status: 429,
-      message: /The budget tokens is used up: \d+ of 3 tokens\. The next window begins at /,
+      message: /The budget money is used up: 0\.01 of 0\.01 USD\. The next window begins at /,
     })
     t.equal(api.seen.length, 1, 'the provider saw the first call alone')
-    const refused = await eventually(
-      () => gateway.log.filter(({ status, agentId }) => status === 429 && agentId === id),
-      ({ length }) => length > 0,
-    )
-    t.equal(refused.length, 1, 'it does not try again')
+    t.equal((await linesOf(429)).length, 1, 'it does not try again')
   })
 }
