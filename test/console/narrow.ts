@@ -21,11 +21,13 @@ for (const [name, viewport] of [
     await page.locator('.fields summary').tap()
     t.equal(await overflow(), 0)
     await page.locator('.row').waitFor({ state: 'hidden' })
+    await assertAccessible(t, page, 'a request')
     await page.getByRole('button', { name: '← Queue' }).tap()
     await page.locator('.row').waitFor()
     await page.locator('.row a').tap()
     await page.getByRole('button', { name: 'Deny…' }).tap()
     await page.getByRole('button', { name: /Ask the owner/ }).tap()
+    await assertAccessible(t, page, 'a denial')
     const box = await page.locator('dialog').boundingBox()
     t.ok(box !== null && box.x >= 0 && box.x + box.width <= viewport.width && box.height <= viewport.height)
     await page.getByRole('button', { name: 'Deny', exact: true }).tap()
@@ -33,6 +35,32 @@ for (const [name, viewport] of [
     t.equal(JSON.parse((await bench.manage('GET', `/hitl/${id}`)).text).status, 'Denied')
   })
 }
+
+t.test('every page is accessible on a phone, in light and dark, and no wider than it', async t => {
+  const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
+  const page = await signedIn(t, admin, { viewport: { width: 360, height: 740 } })
+  for (const [route, name] of [
+    ['/', 'Queue'],
+    ['/history', 'History'],
+    ['/grants', 'Grants'],
+    ['/agents', 'Agents'],
+    ['/agents/new', 'Register an agent'],
+    [`/agents/${bench.bot.id}`, 'tester'],
+    ['/policies', 'Policies'],
+    ['/policies/careful', 'careful'],
+    ['/policies/careful/edit', 'careful'],
+    ['/new-policy', 'New policy'],
+    ['/audit', 'Audit trail'],
+    ['/overview', 'Overview'],
+  ] as const) {
+    await page.goto(`${bench.url}/console/#${route}`)
+    await page.getByRole('heading', { level: 1, name }).waitFor({ state: 'attached' })
+    await page.locator('.loading').waitFor({ state: 'detached' })
+    await assertAccessible(t, page, route)
+    const width = Number(await page.evaluate('document.documentElement.scrollWidth'))
+    t.equal(width, 360, route)
+  }
+})
 
 t.test('the name of the open page is in sight on a narrow screen', async t => {
   const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
