@@ -35,6 +35,11 @@ export const refusalKinds = {
     detail:
       'A browser must not load pages, scripts or images of an upstream from the origin of the gateway. Use fetch, or a virtual host.',
   },
+  signature_unsupported: {
+    status: 400,
+    title: 'Signature unsupported',
+    detail: 'The gateway cannot sign this request of AWS: its body is signed in chunks, or with SigV4A.',
+  },
   unauthenticated: {
     status: 401,
     title: 'Unauthorized',

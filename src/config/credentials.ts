@@ -1,4 +1,5 @@
 import {
+  awsName,
   commandPart,
   credentialHeader,
   credentialName,
@@ -28,7 +29,7 @@ export const secrets = objects(
 )
 
 /** Types whose token comes from a server. */
-const tokenTypes = ['ClientCredentials', 'JwtBearer', 'GitHubApp'] as const
+const tokenTypes = ['ClientCredentials', 'JwtBearer', 'GitHubApp', 'Aws'] as const
 const credentialTypes = ['Value', 'Basic', ...tokenTypes] as const
 
 export const credentials = objects(
@@ -47,6 +48,8 @@ export const credentials = objects(
     Audience: optional('Audience that is asked for, or of the assertion of JwtBearer.'),
     Resource: optional('Resource that the token is for (RFC 8707).', httpsUrl),
     Subject: optional('User name of Basic, user of JwtBearer, id of the installation of GitHubApp.'),
+    Services: list('Services of AWS that may be signed for; the first one when the agent names none.', awsName),
+    Regions: list('Regions of AWS that may be signed for; the first one when the agent names none.', awsName),
     TimeoutSeconds: integer(10, 'Longest wait for a token.', { min: 1, max: 60 }),
   },
   'Credentials that renew themselves, by name: see docs/credentials.md.',
@@ -102,7 +105,7 @@ export function credentialsProblem({ Credentials, Secrets }: CredentialSettings)
   return entriesProblem(Credentials, entry => {
     const { Secret, Type } = entry
     if (!Secrets.some(({ Name }) => Name === Secret)) return 'Secret must name an entry of Secrets'
-    const missing = needed[Type].filter(name => entry[name] === undefined)
+    const missing = needed[Type].filter(name => isMissing(entry[name]))
     return missing.length > 0 ? `${missing.join(' and ')} must be set for ${Type}` : undefined
   })
 }
@@ -114,7 +117,10 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
   ClientCredentials: ['TokenUrl', 'ClientId'],
   JwtBearer: [],
   GitHubApp: ['ClientId', 'Subject'],
+  Aws: ['Services', 'Regions'],
 }
+
+const isMissing = (value: unknown): boolean => value === undefined || (Array.isArray(value) && value.length === 0)
 
 /** Names must be there, and differ. */
 function entriesProblem<E extends { readonly Name: string | undefined }>(
@@ -151,10 +157,13 @@ function sourceProblem(entry: UpstreamSetting, known: readonly CredentialSetting
   const credential = known.find(({ Name }) => Name === Credential)
   if (credential === undefined) return 'Credential must name an entry of Credentials'
   const [, domain = ''] = /^\*?\.(.*?)(?::\d+)?$/.exec(Host.toLowerCase()) ?? []
-  return credential.Type !== 'Value' && tenantDomains.has(domain)
+  return !isOfOneHost.has(credential.Type) && tenantDomains.has(domain)
     ? 'Host must be one name: others may have theirs below this domain'
     : undefined
 }
+
+/** A signature is of no use for another host, and a fixed value is the operator's choice. */
+const isOfOneHost: ReadonlySet<string> = new Set(['Value', 'Aws'])
 
 /** Domains below which anybody can have a name: a token must not go to all of them. */
 const tenantDomains: ReadonlySet<string> = new Set([

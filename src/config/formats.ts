@@ -145,6 +145,10 @@ export const budgetName: TextFormat = value =>
 export const credentialName: TextFormat = value =>
   /^[a-z0-9-]{1,64}$/.test(value) ? undefined : 'must be up to 64 lower-case letters, digits and dashes'
 
+/** A region or a service. */
+export const awsName: TextFormat = value =>
+  /^[a-z0-9-]{1,64}$/.test(value) ? undefined : 'must be lower-case letters, digits and dashes'
+
 /** Secrets and tokens go there. */
 export const httpsUrl: TextFormat = value =>
   httpUrl(value) ?? (/^https:/i.test(value) ? undefined : 'must be an https URL')

@@ -1,14 +1,17 @@
 import { resolve } from 'node:path'
 import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
-import { type Refusal, refuse, StartupError } from '../base/refusals.ts'
+import type { Origin } from '../base/origin.ts'
+import { isRefusal, type Refusal, refuse, StartupError } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
 import type { CredentialSetting, UpstreamSetting } from '../config/credentials.ts'
 import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { type AwsMessage, keysIn, scopeOf, withSignature } from './aws.ts'
 import { isSendable } from './obtain.ts'
 import { type CredentialMessage, type CredentialPlace, hasParameter, withCredential } from './placement.ts'
 import type { SecretPlaces } from './secrets.ts'
+import type { AwsScope } from './sigv4.ts'
 import type { CredentialTable } from './table.ts'
 
 /** A request that is about to be sent, as far as it says which credentials it gets. */
@@ -30,6 +33,8 @@ export interface PickedCredential {
   readonly value: string
   /** Stands before the value. */
   readonly prefix: string
+  /** What is signed, for keys of AWS. */
+  readonly scope: AwsScope | undefined
   /** What was added to the request when it was sent; never logged or stored. */
   sent: { readonly value: string; readonly version: number } | undefined
 }
@@ -41,7 +46,7 @@ export interface Credentials {
   /** Waits until each has a value that may be sent; a refusal when one has none. */
   ready(picked: readonly PickedCredential[]): Refusal | undefined | Promise<Refusal | undefined>
   /** The request with the values as they are now. Called right before it is sent, once they are ready. */
-  place<M extends CredentialMessage>(picked: readonly PickedCredential[], message: M): M
+  place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
   renew(picked: readonly PickedCredential[]): Promise<boolean>
   /**
@@ -54,12 +59,16 @@ export interface Credentials {
 }
 
 export interface CredentialOptions extends SecretPlaces {
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
   readonly Upstreams: readonly UpstreamSetting[]
   readonly Credentials: readonly CredentialSetting[]
   readonly table: CredentialTable
 }
 
 interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'value' | 'prefix'> {
+  /** The credential, if it signs. */
+  readonly signer: CredentialSetting | undefined
   readonly setting: UpstreamSetting
   readonly host: HostAndPort
 }
@@ -85,13 +94,14 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
   return {
     pick: request => (entries.length === 0 ? undefined : pick(entries, request)),
     ready,
-    place(picked, message) {
+    place(picked, message, origin) {
       let placed = message
       for (const one of picked) {
         const found = one.name === undefined ? { value: one.value, version: 0 } : table.fresh(one.name)
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
-        one.sent = { value: found.value, version: found.version }
-        placed = { ...placed, ...withCredential(placed, one.place, one.prefix + found.value) }
+        const { sent, changed } = placeOne(one, found.value, { message: placed, origin, now: options.now() })
+        one.sent = { value: sent, version: found.version }
+        placed = { ...placed, ...changed }
       }
       return placed
     },
@@ -112,24 +122,41 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
   const picked: PickedCredential[] = []
   const taken = new Set<string>()
   for (const entry of entries) {
-    const { setting, place, name, value, prefix } = entry
+    const { setting, place, name, value, prefix, signer } = entry
     // Of several entries for one place the first counts.
     const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
     if (taken.has(key) || !applies(entry, request)) continue
     taken.add(key)
-    if (setting.Override !== 'Replace' && sendsItself(place, request)) {
+    const scope = signer && scopeOf(request, signer)
+    if (isRefusal(scope)) return scope
+    if (scope === undefined && setting.Override !== 'Replace' && sendsItself(place, request)) {
       if (setting.Override === 'Refuse') return conflict(place)
-    } else picked.push({ place, name, value, prefix, sent: undefined })
+    } else picked.push({ place, name, value, prefix, scope, sent: undefined })
   }
   return picked.length === 0 ? undefined : picked
 }
 
+/** A credential in its place; what it shows to the upstream must not come back. */
+function placeOne(
+  { place, prefix, scope }: PickedCredential,
+  value: string,
+  { message, origin, now }: { readonly message: AwsMessage; readonly origin: Origin; readonly now: number },
+): { readonly sent: string; readonly changed: CredentialMessage } {
+  if (scope === undefined) return { sent: value, changed: withCredential(message, place, prefix + value) }
+  const keys = keysIn(value)
+  // As the Host field has it.
+  const host = origin.key.slice(`${origin.scheme}://`.length)
+  return { sent: keys.sessionToken ?? '', changed: withSignature(message, keys, { scope, host, now }) }
+}
+
 async function entryOf(setting: UpstreamSetting, index: number, options: CredentialOptions): Promise<CredentialEntry> {
   const { Host = '', Header, Query, Prefix, Credential } = setting
-  const type = options.Credentials.find(({ Name }) => Name === Credential)?.Type ?? 'Value'
+  const credential = options.Credentials.find(({ Name }) => Name === Credential)
+  const { Type: type = 'Value' } = credential ?? {}
   const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
   return {
     ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
+    signer: type === 'Aws' ? credential : undefined,
     value: await readValue(setting, index, options),
     prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
   }

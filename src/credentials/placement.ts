@@ -43,7 +43,8 @@ function isParameter(pair: string, name: string): boolean {
   return found.toLowerCase() === name.toLowerCase()
 }
 
-function splitQuery(path: string): readonly [start: string, query: string] {
+/** @param path path and query */
+export function splitQuery(path: string): readonly [start: string, query: string] {
   const at = path.indexOf('?')
   return at < 0 ? [path, ''] : [path.slice(0, at), path.slice(at + 1)]
 }

@@ -1,4 +1,5 @@
 import type { CredentialSetting } from '../config/credentials.ts'
+import { awsKeys } from './aws.ts'
 import { type Obtain, secretOf, sendable } from './obtain.ts'
 
 /** How the value of each type is had. What speaks with token servers is loaded when the first one is needed. */
@@ -13,5 +14,6 @@ export const sources: Readonly<Record<CredentialSetting['Type'], Obtain>> = {
   },
   ClientCredentials: async (...asked) => (await import('./token-requests.ts')).clientCredentials(...asked),
   JwtBearer: async (...asked) => (await import('./token-requests.ts')).jwtBearer(...asked),
+  Aws: async (setting, { secrets, clock }) => awsKeys(await secrets.read(secretOf(setting)), setting, clock.now()),
   GitHubApp: async (...asked) => (await import('./token-requests.ts')).gitHubApp(...asked),
 }

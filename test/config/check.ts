@@ -132,13 +132,35 @@ t.test('the secret of the first admin needs its id', async t => {
   ])
 })
 
+t.test('secrets and credentials have names of their own, one source, and what their type needs', async t => {
+  const of = (Secrets: string, Credentials = '', Upstreams = '') =>
+    problems(`Secrets: [${Secrets}]\nCredentials: [${Credentials}]\nUpstreams: [${Upstreams}]`)
+  const key = '{ Name: key, FromEnv: KEY }'
+  t.strictSame(of(key, '{ Name: a, Secret: key }', '{ Host: h.example, Credential: a }'), [])
+  t.match(of('{ FromEnv: KEY }'), [/Secrets: entry 0: Name must be set/])
+  t.match(of(`${key}, ${key}`), [/entry 1: Name must differ/])
+  t.match(of('{ Name: key, FromEnv: KEY, FromFile: f }'), [/one of FromEnv, FromFile and FromCommand must be set/])
+  t.match(of('{ Name: key, FromCommand: [aws, login] }'), [/FromCommand must begin with an absolute path/])
+  t.match(of(key, '{ Name: a, Secret: other }'), [/Secret must name an entry of Secrets/])
+  t.match(of(key, '{ Name: a, Secret: key, Type: ClientCredentials }'), [
+    /TokenUrl and ClientId must be set for Client/,
+  ])
+  t.match(of(key, '{ Name: a, Secret: key, Type: Aws, Services: [s3] }'), [/Regions must be set for Aws/])
+  t.match(of(key, '{ Name: a, Secret: key, TokenUrl: "http://a.example" }'), [/must be an https URL/])
+  t.match(of(key, '', '{ Host: h.example, Credential: a }'), [/Credential must name an entry of Credentials/])
+  const token = '{ Name: a, Secret: key, Type: GitHubApp, ClientId: "1", Subject: "2" }'
+  t.match(of(key, token, '{ Host: "*.github.io", Credential: a }'), [/Host must be one name/])
+  t.strictSame(of(key, token, '{ Host: me.github.io, Credential: a }'), [])
+  t.match(of(key, token, '{ Host: h.example, Credential: a, Header: X-Key, Query: key }'), [/must not both be set/])
+})
+
 t.test('a credential of an upstream names its host and one source, and not the field of the agent token', async t => {
   const entry = (text: string) => problems(`Upstreams: [${text}]`)
   t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }'), [])
   t.strictSame(entry('{ Host: a.example, ValueFromEnv: KEY }, { ValueFromEnv: KEY }, { Host: b.example }'), [
-    'gateway.yaml:1:1: Upstreams: entry 1: Host must be set; entry 2: one of ValueFromEnv and ValueFromFile must be set',
+    'gateway.yaml:1:1: Upstreams: entry 1: Host must be set; entry 2: one of Credential, ValueFromEnv and ValueFromFile must be set',
   ])
-  t.match(entry('{ Host: a.example, ValueFromEnv: KEY, ValueFromFile: key }'), [/one of ValueFromEnv and/])
+  t.match(entry('{ Host: a.example, ValueFromEnv: KEY, ValueFromFile: key }'), [/one of Credential, ValueFromEnv and/])
   t.match(entry('{ Host: a.example, ValueFromEnv: KEY, Header: gateway-authorization }'), [
     /Header must not be CustomHeaderName$/,
   ])

@@ -9,7 +9,7 @@ import { tokenServer } from '../fixtures/token-server.ts'
 const setting: CredentialSetting = {
   ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
   ...{ ClientId: 'gateway', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
-  ...{ Subject: undefined, TimeoutSeconds: 10 },
+  ...{ Subject: undefined, Services: [], Regions: [], TimeoutSeconds: 10 },
 }
 
 function open() {

@@ -9,7 +9,7 @@ import { type TokenServer, tokenServer } from '../fixtures/token-server.ts'
 const base: CredentialSetting = {
   ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
   ...{ ClientId: 'a client', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
-  ...{ Subject: undefined, TimeoutSeconds: 10 },
+  ...{ Subject: undefined, Services: [], Regions: [], TimeoutSeconds: 10 },
 }
 const clock = createClock()
 const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 })

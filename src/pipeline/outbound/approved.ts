@@ -58,6 +58,10 @@ export class ApprovedCall implements Call {
     return this.request.rawHeaders
   }
 
+  get hasBody(): boolean {
+    return this.request.body.byteLength > 0
+  }
+
   get requestId(): string | undefined {
     return this.context.requestId ?? undefined
   }

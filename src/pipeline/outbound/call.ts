@@ -25,6 +25,7 @@ export interface Call {
   readonly rawHeaders: readonly string[]
   /** Names of the fields among them that are never sent upstream, as `foldName` writes them. */
   readonly tokenNames: readonly string[]
+  readonly hasBody: boolean
   readonly requestId: string | undefined
   /** The call was ended, or nobody waits for its answer: no more work may be done for it. */
   readonly isOver: boolean

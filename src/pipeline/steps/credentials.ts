@@ -1,6 +1,6 @@
 /** What the gateway adds for this agent and upstream: picked after the decision, which does not read it. */
-import { isRefusal, type Refusal } from '../../base/refusals.ts'
-import type { CredentialMessage } from '../../credentials/placement.ts'
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { type AwsMessage, readsBody } from '../../credentials/aws.ts'
 import type { Checked } from '../exchange.ts'
 import type { Call, CallKind } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'
@@ -13,25 +13,37 @@ export function pickCredentials(call: Call, { credentials }: OutboundParts): Ref
   return undefined
 }
 
-/** Waits until the values may be sent. The rights of a call that waited are checked again. */
+/** Waits until the values may be sent. A body that must be signed is held first. The rights of a call that waited are checked again. */
 export function awaitCredentials<C extends Call>(
   call: C,
   parts: OutboundParts,
-  kind: Pick<CallKind<C>, 'stillHolds'>,
+  kind: Pick<CallKind<C>, 'stillHolds' | 'bodyOf'>,
 ): Checked | Promise<Checked> {
-  if (call.credentials === undefined) return undefined
-  const outcome = parts.credentials.ready(call.credentials)
-  if (!(outcome instanceof Promise)) return outcome
+  const { credentials: picked, hasBody, rawHeaders } = call
+  if (picked === undefined) return undefined
+  const isSigned = hasBody && picked.some(({ scope }) => scope !== undefined && readsBody(scope, rawHeaders))
+  const waited = isSigned ? holdFirst(call, parts, kind) : parts.credentials.ready(picked)
+  if (!(waited instanceof Promise)) return waited
   // A token server that is slow must not keep a probe of the circuit from other requests.
   closeCircuit(call, 'neutral', parts)
-  return outcome.then(late => late ?? (call.isOver ? undefined : kind.stillHolds(call, parts)))
+  return waited.then(late => late ?? (call.isOver ? undefined : kind.stillHolds(call, parts)))
 }
 
+async function holdFirst<C extends Call>(
+  call: C,
+  parts: OutboundParts,
+  kind: Pick<CallKind<C>, 'bodyOf'>,
+): Promise<Refusal | undefined> {
+  const held = await kind.bodyOf(call, parts)
+  if (isRefusal(held)) return held
+  if (!held.complete) return refuse('body_too_large', tooLong)
+  return call.isOver || call.credentials === undefined ? undefined : parts.credentials.ready(call.credentials)
+}
+
+const tooLong =
+  'The body is longer than Proxy:MaxEvaluatedBodyBytes, so the gateway cannot sign it. Send its SHA-256 in X-Amz-Content-Sha256.'
+
 /** The request with its credentials. */
-export function withCredentials<M extends CredentialMessage>(
-  { credentials: picked }: Call,
-  message: M,
-  { credentials }: OutboundParts,
-): M {
-  return picked === undefined ? message : credentials.place(picked, message)
+export function withCredentials<M extends AwsMessage>(call: Call, message: M, { credentials }: OutboundParts): M {
+  return call.credentials === undefined ? message : credentials.place(call.credentials, message, call.target.origin)
 }

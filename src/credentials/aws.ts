@@ -1,0 +1,90 @@
+/** Credentials of AWS: the gateway signs in place of the agent, which has placeholder keys or none. */
+
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import type { CredentialSetting } from '../config/credentials.ts'
+import { fieldValues } from '../http/headers.ts'
+import type { Obtained } from './obtain.ts'
+import { type CredentialMessage, splitQuery } from './placement.ts'
+import { type AwsKeys, type AwsScope, sha256, signed, unsignedPayload } from './sigv4.ts'
+import { CredentialError } from './state.ts'
+
+/** Keys as `credential_process` of the AWS command line prints them, with their end. */
+export function awsKeys(secret: string, { Name }: CredentialSetting, now: number): Obtained {
+  const found = parseJson(secret)
+  const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = isObject(found) ? found : {}
+  if (typeof AccessKeyId !== 'string' || typeof SecretAccessKey !== 'string') {
+    const text = `The secret of ${Name} must be JSON with AccessKeyId and SecretAccessKey.`
+    throw new CredentialError('failing', text)
+  }
+  const keys: AwsKeys = {
+    ...{ keyId: AccessKeyId, secretKey: SecretAccessKey },
+    sessionToken: typeof SessionToken === 'string' && SessionToken !== '' ? SessionToken : undefined,
+  }
+  const lifetimeMs = typeof Expiration === 'string' ? Date.parse(Expiration) - now : Number.POSITIVE_INFINITY
+  if (lifetimeMs > 0) return { value: JSON.stringify(keys), lifetimeMs }
+  throw new CredentialError('failing', `The keys of ${Name} have ended.`)
+}
+
+/** The keys in a value of `awsKeys`. */
+export const keysIn = (value: string): AwsKeys => JSON.parse(value)
+
+/** The part of a request that says what the agent has signed. */
+interface AwsRequest {
+  readonly rawHeaders: readonly string[]
+  readonly target: { readonly query: string | undefined }
+}
+
+/** What to sign a request for: as the agent has signed it, in its field or in the URL; otherwise the first of the settings. */
+export function scopeOf(
+  { rawHeaders, target: { query = '' } }: AwsRequest,
+  { Services, Regions }: CredentialSetting,
+): AwsScope | Refusal {
+  const given = `${fieldValues(rawHeaders, 'authorization').join(' ')} ${new URLSearchParams(query).get('X-Amz-Credential') ?? ''}`
+  const [digest = ''] = fieldValues(rawHeaders, digestField)
+  const isInChunks = digest.startsWith('STREAMING-') && digest !== unsignedTrailer
+  if (/AWS4-ECDSA/.test(given + query) || isInChunks) return refuse('signature_unsupported')
+  const [, region = Regions[0] ?? '', service = Services[0] ?? ''] =
+    /\/\d{8}\/([a-z0-9-]+)\/([a-z0-9-]+)\/aws4_request/.exec(given) ?? []
+  if (Services.includes(service) && Regions.includes(region)) return { region, service }
+  return refuse('credential_conflict', `The gateway does not sign for the service ${service} in the region ${region}.`)
+}
+
+const digestField = 'x-amz-content-sha256'
+const unsignedTrailer = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER'
+
+/** Whether the body must be held to be signed: the agent names no digest, and the service wants one. */
+export const readsBody = ({ service }: AwsScope, rawHeaders: readonly string[]): boolean =>
+  service !== 's3' && fieldValues(rawHeaders, digestField).length === 0
+
+export interface AwsMessage extends CredentialMessage {
+  readonly method: string
+  /** A stream only if the agent names its digest, or none is needed. */
+  readonly body: unknown
+}
+
+/** The request with the signature of the gateway instead of that of the agent. */
+export function withSignature(
+  message: AwsMessage,
+  keys: AwsKeys,
+  { scope, host, now }: { readonly scope: AwsScope; readonly host: string; readonly now: number },
+): CredentialMessage {
+  const fields = message.fields.filter((_, at) => !ownFields.has(message.fields[at - (at % 2)]!.toLowerCase()))
+  const [start, query] = splitQuery(message.path)
+  const pairs = query.split('&').filter(pair => pair !== '' && !ownParameters.test(pair))
+  const path = pairs.length === 0 ? start : `${start}?${pairs.join('&')}`
+  const [digest] = fieldValues(fields, digestField)
+  const payload = digest ?? (scope.service === 's3' ? unsignedPayload : digestOf(message.body))
+  return { path, fields: signed({ method: message.method, path, fields, host }, keys, { scope, payload, now }) }
+}
+
+const ownFields: ReadonlySet<string> = new Set(['authorization', 'x-amz-date', 'x-amz-security-token'])
+const ownParameters =
+  /^X-Amz-(?:Algorithm|Credential|Date|Expires|SignedHeaders|Signature|Security-Token|Content-Sha256)(?:=|$)/i
+
+function digestOf(body: unknown): string {
+  if (body === null) return sha256('')
+  if (body instanceof Uint8Array) return sha256(body)
+  throw new Error('cannot happen: a body that must be signed was not held')
+}

@@ -1,0 +1,108 @@
+/** Requests to AWS: agents sign with placeholder keys, and the gateway signs in their place. Threat T83. */
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { signed } from '../../src/credentials/sigv4.ts'
+import { startGateway } from '../fixtures/gateway.ts'
+import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
+
+const keys = { keyId: 'AKIAREAL', secretKey: 'the-real-secret-key', sessionToken: 'the-session-token' }
+const upstream = await startSecureOrigin(t)
+const host = `${secureName}:${upstream.port}`
+const text = { AccessKeyId: keys.keyId, SecretAccessKey: keys.secretKey, SessionToken: keys.sessionToken }
+const gateway = await startGateway(t, {
+  lookup: async () => ['127.0.0.1'],
+  env: { AWS_KEYS: JSON.stringify(text) },
+  config: {
+    Proxy: { CaFile: secureCaFile, MaxEvaluatedBodyBytes: 1_024 },
+    Secrets: [{ Name: 'aws', FromEnv: 'AWS_KEYS' }],
+    Credentials: [
+      { Name: 'aws', Type: 'Aws', Secret: 'aws', Services: ['bedrock', 's3'], Regions: ['eu-central-1', 'us-east-1'] },
+    ],
+    Upstreams: [{ Host: host, Credential: 'aws' }],
+  },
+})
+await gateway.policy({ name: 'held', default: 'Hitl' })
+const bot = await gateway.agent()
+const careful = await gateway.agent({ policyName: 'held' })
+const scopeOf = (region: string, service: string) => `20260105/${region}/${service}/aws4_request`
+const placeholder = (region: string, service: string) =>
+  `AWS4-HMAC-SHA256 Credential=AKIAPLACEHOLDER/${scopeOf(region, service)}, SignedHeaders=host, Signature=00`
+const call = (path: string, init?: RequestInit) => gateway.proxy(bot.token, `${upstream.url}${path}`, init)
+const sha = (body: string) => createHash('sha256').update(body).digest('hex')
+
+/** Whether the last request has the signature of the real keys, computed anew from what arrived. */
+function isSigned(region: string, service: string): boolean {
+  const { method, target, rawHeaders, headers } = upstream.seen.at(-1)!
+  const ours = new Set(['authorization', 'x-amz-date', 'x-amz-security-token'])
+  const fields = rawHeaders.filter((_, at) => !ours.has(rawHeaders[at - (at % 2)]!.toLowerCase()))
+  const time = String(headers['x-amz-date']).replace(/^(....)(..)(..)T(..)(..)(..)Z$/, '$1-$2-$3T$4:$5:$6Z')
+  const body = upstream.seen.at(-1)!.sha256
+  const payload = String(headers['x-amz-content-sha256'] ?? (body === '' ? sha('') : body))
+  const asked = { scope: { region, service }, payload, now: Date.parse(time) }
+  const right = signed({ method, host, path: target, fields }, keys, asked).at(-1)
+  return headers.authorization === right && headers['x-amz-security-token'] === keys.sessionToken
+}
+
+t.test('the signature of the agent is replaced, for the region and service that it has signed for', async t => {
+  const authorization = placeholder('us-east-1', 's3')
+  const headers = { authorization, 'x-amz-date': '20260105T000000Z', 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' }
+  const answer = await call('/bucket/a%20b?list-type=2', { headers })
+  t.equal(answer.status, 200)
+  t.ok(isSigned('us-east-1', 's3'))
+  t.notMatch(upstream.seen.at(-1)?.headers.authorization, /PLACEHOLDER/)
+})
+
+t.test(
+  'without a signature the first service and region of the settings count, and the body is held to be signed',
+  async t => {
+    t.equal((await call('/model/x/invoke', { method: 'POST', body: '{"a":1}' })).status, 200)
+    t.ok(isSigned('eu-central-1', 'bedrock'))
+    t.equal(upstream.seen.at(-1)?.body.toString(), '{"a":1}')
+    t.equal((await call('/models')).status, 200)
+    t.ok(isSigned('eu-central-1', 'bedrock'))
+    const long = await call('/model/x/invoke', { method: 'POST', body: 'x'.repeat(2_000) })
+    t.equal(long.headers.get('gateway-error'), 'body_too_large')
+    const body = 'x'.repeat(2_000)
+    const named = await call('/model/x/invoke', {
+      method: 'POST',
+      body,
+      headers: { 'x-amz-content-sha256': sha(body) },
+    })
+    t.equal(named.status, 200, 'with its digest it streams')
+    t.ok(isSigned('eu-central-1', 'bedrock'))
+  },
+)
+
+t.test('a signature in the URL is replaced by one in the header', async t => {
+  const credential = encodeURIComponent(`AKIAPLACEHOLDER/${scopeOf('us-east-1', 's3')}`)
+  const query = `X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${credential}&X-Amz-Date=20260105T000000Z`
+  t.equal((await call(`/bucket/key?versionId=7&${query}&X-Amz-Signature=00`)).status, 200)
+  t.equal(upstream.seen.at(-1)?.target, '/bucket/key?versionId=7')
+  t.ok(isSigned('us-east-1', 's3'))
+})
+
+t.test('other services and regions, bodies signed in chunks and SigV4A are refused', async t => {
+  const before = upstream.seen.length
+  const code = async (headers: Record<string, string>) =>
+    (await call('/bucket/key', { method: 'PUT', body: 'x', headers })).headers.get('gateway-error')
+  t.equal(await code({ authorization: placeholder('us-east-1', 'iam') }), 'credential_conflict')
+  t.equal(await code({ authorization: placeholder('us-west-2', 's3') }), 'credential_conflict')
+  const chunks = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD'
+  const authorization = placeholder('us-east-1', 's3')
+  t.equal(await code({ authorization, 'x-amz-content-sha256': chunks }), 'signature_unsupported')
+  t.equal(await code({ authorization: 'AWS4-ECDSA-P256-SHA256 Credential=x' }), 'signature_unsupported')
+  t.equal(upstream.seen.length, before)
+})
+
+t.test('a held request is signed when it is sent', async t => {
+  const held = await gateway.proxy(careful.token, `${upstream.url}/model/x/invoke`, { method: 'POST', body: 'x' })
+  t.equal(held.status, 202)
+  const id = held.headers.get('location')!.replace('/hitl/status/', '')
+  t.equal((await gateway.manage('POST', `/hitl/${id}/approve`)).status, 200)
+  t.ok(isSigned('eu-central-1', 'bedrock'))
+})
+
+t.test('no key is in the log', async t => {
+  const log = JSON.stringify(gateway.log)
+  for (const value of [keys.secretKey, keys.sessionToken]) t.notOk(log.includes(value))
+})
