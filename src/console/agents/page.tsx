@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Past } from '../history/past.tsx'
+import { AgentBudgets } from '../parts/budgets.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
@@ -40,6 +41,7 @@ function OneAgent({ id }: { readonly id: string }) {
         {activity => (
           <>
             <Standing activity={activity} />
+            <AgentBudgets agentId={activity.agent.id} />
             {mayRead.value && <Keys agent={activity.agent} />}
             {mayRead.value && <WhatItDoes id={activity.agent.id} />}
             <TrustHistory activity={activity} />

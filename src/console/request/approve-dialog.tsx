@@ -3,7 +3,8 @@ import { type Failure, failureOf, offline, send } from '../api.ts'
 import { placeOf } from '../body/url.ts'
 import { announce, toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
-import type { HitlRequest } from '../types.ts'
+import { timeText } from '../text.ts'
+import type { HeldBudget, HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
 import { keepAnswer } from './sent-answer.ts'
@@ -13,10 +14,12 @@ export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly 
   const { view } = props
   const [minutes, setMinutes] = useState(60)
   const [maxUses, setMaxUses] = useState(10)
+  const [raise, setRaise] = useState(Number.NaN)
   const comment = drafts.value.get(view.id) ?? ''
   const act = async () => {
     const grant = withGrant ? { grant: { minutes, maxUses } } : {}
-    const failure = await approve(view, { ...(comment !== '' && { comment }), ...grant })
+    const raised = Number.isNaN(raise) ? {} : { raise: { amount: raise } }
+    const failure = await approve(view, { ...(comment !== '' && { comment }), ...grant, ...raised })
     if (failure === undefined) setDraft(view.id, '')
     return failure
   }
@@ -58,8 +61,35 @@ export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly 
           <p>{scopeOf(view, minutes, maxUses)}</p>
         </fieldset>
       )}
+      {view.budget !== undefined && last && <RaiseField budget={view.budget} value={raise} onInput={setRaise} />}
       <CommentField value={comment} onInput={text => setDraft(view.id, text)} isFirst />
     </Confirm>
+  )
+}
+
+interface RaiseProps {
+  readonly budget: HeldBudget
+  /** NaN: it is not raised. */
+  readonly value: number
+  readonly onInput: (amount: number) => void
+}
+
+/** Without a raise this one call passes, and the next one is held again. */
+function RaiseField({ budget: { name, resetsAt }, value, onInput }: RaiseProps) {
+  return (
+    <label>
+      Raise the budget {name} by
+      <input
+        type="number"
+        min={0}
+        step="any"
+        value={Number.isNaN(value) ? '' : value}
+        onInput={event => onInput(event.currentTarget.valueAsNumber)}
+      />
+      <span class="hint">
+        Until {timeText(resetsAt)}, for the next calls too. Empty: this call alone passes, and counts.
+      </span>
+    </label>
   )
 }
 

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
 import { placeOf } from '../body/url.ts'
 import { now } from '../clock.ts'
+import { AgentBudgets } from '../parts/budgets.tsx'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
@@ -103,6 +104,7 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
         </div>
         <div>
           <Why view={view} />
+          {view.budget !== undefined && <AgentBudgets agentId={view.agentId} only={view.budget.name} />}
           <Asker view={view} />
         </div>
       </div>

@@ -120,9 +120,12 @@ function Choices({ view, mayDecide, onAsk, onQuarantine }: ChoicesProps) {
       <div class={isOpen ? 'more is-open' : 'more'}>
         {mayDecide && (
           <>
-            <button type="button" onClick={() => onAsk('grant')}>
-              Approve with a grant…
-            </button>
+            {/* Grants pass no budget. */}
+            {view.budget === undefined && (
+              <button type="button" onClick={() => onAsk('grant')}>
+                Approve with a grant…
+              </button>
+            )}
             <button type="button" class="plain" onClick={() => void extend(view)}>
               +5 minutes
             </button>
