@@ -62,6 +62,12 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'decide the requests of a log again with another policy',
     load: () => import('./policy-replay.ts'),
   },
+  'budget list': { summary: 'show what is spent of budgets', load: async () => (await import('./budget.ts')).listing },
+  'budget show': { summary: 'show who has a budget', load: async () => (await import('./budget.ts')).showing },
+  'budget raise': {
+    summary: 'add to a budget in this window',
+    load: async () => (await import('./budget.ts')).raising,
+  },
   'hitl test-message': {
     summary: 'send a test message to reviewers, as the settings say',
     load: () => import('./hitl-test-message.ts'),

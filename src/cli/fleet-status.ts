@@ -7,6 +7,7 @@ import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { tableLines } from './table.ts'
 
 export const help = `usage: agent-gateway fleet status [--members N] [--json] [--at ADDRESS] [--config FILE]
 
@@ -104,12 +105,5 @@ function table(members: readonly ShownMember[]): readonly string[] {
     addresses.join(' ') || '-',
     differs.join(', ') || '-',
   ])
-  const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map(row => row[column]!.length)))
-  return all.map(row =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join('  ')
-      .trimEnd(),
-  )
+  return tableLines([head, ...rows])
 }

@@ -78,7 +78,7 @@ function Bar({
 }
 
 /** An amount with the unit of its budget. */
-export function amountText(value: number, { unit, currency }: Pick<BudgetHolder, 'unit' | 'currency'>): string {
+function amountText(value: number, { unit, currency }: Pick<BudgetHolder, 'unit' | 'currency'>): string {
   if (unit === 'Money') return `${value.toFixed(2)} ${currency}`
   return `${Math.round(value).toLocaleString('en')} ${unit.toLowerCase()}`
 }

@@ -1,0 +1,137 @@
+/** Budgets of a running gateway: what is spent, and raises. */
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
+import { StartupError } from '../base/refusals.ts'
+import type { BudgetView, HolderView } from '../budgets/view.ts'
+import { requestAdminToken } from './admin-token.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { callJson, findGateway, type JsonCall } from './gateway-address.ts'
+import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { tableLines } from './table.ts'
+
+const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
+const usual = `  --at ADDRESS   address of a gateway, as printed at start; if absent, the address in the configuration
+${jsonHelp}`
+
+export const listing: Command = {
+  help: `usage: agent-gateway budget list [--json] [--at ADDRESS] [--config FILE]
+
+Prints the budgets, and what all who have one have spent in the window that is open now.
+
+${usual}: ok, budgets
+${configHelp}
+
+Examples:
+  agent-gateway budget list
+  agent-gateway budget list --json | jq -r '.budgets[].name'`,
+  async run(shell) {
+    const { values } = readArgs(shell, options)
+    const budgets = await call<readonly BudgetView[]>(shell, values, { method: 'GET', path: '/budgets' })
+    if (values.json === true) printJson(shell, { ok: true, budgets })
+    else print(shell, ['BUDGET', 'OF', 'LIMIT', 'PER', 'SPENT', 'CALLS', 'HOLDERS', 'RESETS'], budgets.map(budgetRow))
+    return 0
+  },
+}
+
+const budgetRow = (budget: BudgetView): readonly string[] => [
+  ...[budget.name, budget.of, amountText(budget.limit, budget), budget.per, amountText(budget.spent, budget)],
+  ...[String(budget.calls), String(budget.holders), budget.resetsAt],
+]
+
+interface ShownHolder extends HolderView {
+  readonly holderName: string | null
+}
+
+export const showing: Command = {
+  help: `usage: agent-gateway budget show NAME [--json] [--at ADDRESS] [--config FILE]
+
+Prints who has the budget, and what each has spent: the 200 that spent most.
+
+${usual}: ok, budget, items, totalCount
+${configHelp}
+
+Examples:
+  agent-gateway budget show agents-daily --json | jq -r '.items[] | select(.spent >= .limit + .raised) | .holder'`,
+  async run(shell) {
+    const { values, positionals } = readArgs(shell, options, 1)
+    const [name] = positionals
+    if (name === undefined) throw new UsageError('name a budget')
+    const path = `/budgets/${encodeURIComponent(name)}?pageSize=200`
+    const page = await call<{ readonly items: readonly ShownHolder[] }>(shell, values, { method: 'GET', path })
+    if (values.json === true) printJson(shell, { ok: true, ...page })
+    else print(shell, ['HOLDER', 'NAME', 'SPENT', 'RESERVED', 'LIMIT', 'RAISED', 'CALLS'], page.items.map(holderRow))
+    return 0
+  },
+}
+
+const holderRow = (one: ShownHolder): readonly string[] => [
+  ...[one.holder, one.holderName ?? '-', amountText(one.spent, one), amountText(one.reserved, one)],
+  ...[amountText(one.limit, one), amountText(one.raised, one), String(one.calls)],
+]
+
+export const raising: Command = {
+  help: `usage: agent-gateway budget raise NAME HOLDER AMOUNT [--comment TEXT] [--json] [--at ADDRESS] [--config FILE]
+
+Adds to the limit of one holder (id of an agent, name of an owner or a policy, * of all together), in the window that is
+open now alone. The audit trail has it as a raise of the first admin.
+
+  --comment TEXT why, for the audit trail
+${usual}: ok, and the state after the raise
+${configHelp}
+
+Examples:
+  agent-gateway budget raise agents-daily 0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11 5 --comment "the migration of today"`,
+  async run(shell) {
+    const { values, positionals } = readArgs(shell, { ...options, comment: { type: 'string' } }, 3)
+    const [name, holder, amount] = positionals
+    if (name === undefined || holder === undefined || amount === undefined) {
+      throw new UsageError('name a budget, a holder and an amount')
+    }
+    const body = { holder, amount: Number(amount), ...(values.comment !== undefined && { comment: values.comment }) }
+    if (!(body.amount > 0)) throw new UsageError('the amount must be a number above 0')
+    const path = `/budgets/${encodeURIComponent(name)}/raises`
+    const raised = await call<ShownHolder>(shell, values, { method: 'POST', path, body })
+    if (values.json === true) printJson(shell, { ok: true, ...raised })
+    else {
+      const all = amountText((raised.limit ?? 0) + raised.raised, raised)
+      shell.print(
+        `${raised.budget} of ${raised.holderName ?? raised.holder}: ${amountText(raised.spent, raised)} of ${all}`,
+      )
+    }
+    return 0
+  },
+}
+
+interface Given {
+  readonly config?: string | undefined
+  readonly at?: string | undefined
+}
+
+/** @throws StartupError when the gateway refuses it */
+async function call<T>(shell: Shell, given: Given, asked: Omit<JsonCall, 'token'>): Promise<T> {
+  const configuration = readConfiguration(shell, given.config)
+  const gateway = await findGateway(configuration, given.at)
+  const token = await requestAdminToken(configuration, gateway)
+  const { status, text } = await callJson(gateway, { ...asked, token })
+  const answer = parseJson(text)
+  // openapi.json describes it.
+  if (status === 200 || status === 201) return answer as T
+  throw new StartupError(`${gateway.name} answered ${status}. ${whyOf(answer)}`)
+}
+
+function whyOf(answer: unknown): string {
+  if (!isObject(answer)) return 'Is it the gateway?'
+  const errors = Array.isArray(answer['errors']) ? answer['errors'] : []
+  const [first] = errors.filter(isObject)
+  return first === undefined ? String(answer['detail']) : `${first['field']} ${first['message']}.`
+}
+
+function print(shell: Shell, head: readonly string[], rows: readonly (readonly string[])[]): void {
+  for (const line of tableLines([head, ...rows])) shell.print(line)
+}
+
+/** An amount with its unit; null: there is no limit. */
+function amountText(value: number | null, { unit, currency }: Pick<BudgetView, 'unit' | 'currency'>): string {
+  if (value === null) return '-'
+  return unit === 'Money' ? `${value.toFixed(2)} ${currency}` : `${Math.round(value)} ${unit.toLowerCase()}`
+}
