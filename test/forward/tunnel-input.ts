@@ -1,4 +1,6 @@
 /** What the gateway makes of bytes in a tunnel that it reads. Threats T20, T40, T42, T71, T72, T73. */
+import { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
 import { basic, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
 import { eventually, merge } from '../fixtures/gateway.ts'
@@ -138,6 +140,18 @@ t.test('a client that does not trust the CA leaves a warning with the remedy, on
   const [line, ...more] = failures().filter(({ origin }) => origin === 'https://distrusted.test')
   t.equal(line?.agentId, id)
   t.strictSame(more, [])
+})
+
+t.test('a client that refuses the CA by an alert of TLS, as OpenSSL does, is told apart in the log', async t => {
+  const { promise: hello, resolve } = Promise.withResolvers<Buffer>()
+  const sent = new Duplex({ read() {}, write: (bytes: Buffer) => resolve(bytes) })
+  connectTls({ socket: sent, servername: 'alert.test', maxVersion: 'TLSv1.2' }).on('error', () => {})
+  const client = await openTunnel(t, gateway, { to: 'alert.test:443', authorization })
+  client.write(await hello)
+  await client.until(/\r\n\r\n\x16\x03\x03/)
+  const unknownCa = Buffer.of(0x15, 3, 3, 0, 2, 2, 48)
+  client.write(unknownCa)
+  t.match(await failed('https://alert.test'), /^the client does not trust the CA: give it .*ForwardProxy:TunnelHosts/)
 })
 
 t.test('a tunnel that closes without a request leaves one line, with the cause where it is known', async t => {
