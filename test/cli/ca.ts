@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { connectBytes } from '../fixtures/forward.ts'
 import { startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import { openRaw } from '../fixtures/raw.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const forward = {
@@ -71,6 +73,14 @@ t.test('creates an authority that the gateway uses from its first start on', asy
   const { fingerprint256 } = new X509Certificate((await gateway.manage('GET', '/forward-proxy/ca.pem')).text)
   t.ok(created.out.includes(fingerprint256))
   t.match((await gateway.manage('GET', '/audit?action=ca.use')).text, /"permitted":\["example\.com","10\.0\.0\.0\/8"\]/)
+  const authorization = `Bearer ${(await gateway.agent()).token}`
+  const connect = async (to: string) => {
+    const client = await openRaw(t, gateway.addresses.find(({ only }) => only === 'forward')?.port ?? 0)
+    client.write(connectBytes({ to, authorization }))
+    return client.until(/\r\n\r\n/)
+  }
+  t.match(await connect('api.example.com:443'), /^HTTP\/1\.1 200 /)
+  t.match(await connect('example.org:443'), /^HTTP\/1\.1 403 .*\r\nGateway-Error: egress_denied\r\n/s)
   t.match(await create(), { code: 1, err: /is there already\. To replace it: agent-gateway ca rotate/ })
 })
 
