@@ -73,7 +73,8 @@ export function grantOf(ask: SpendAsk, { spent, others, raised }: SpendRowState,
   const { limit, keep, reserved, needed, least, ahead, exact } = ask
   if (limit === undefined) return keep
   const left = limit + raised - spent - others - reserved
-  if (left <= 0) return keep
+  // A remainder that is too small for every call that waits is of no use here.
+  if (left <= 0 || (exact && needed > 0 && left < least)) return keep
   // The last call passes although less than it needs is left.
   const fitting = exact ? left : Math.ceil(left / Math.max(1, least)) * Math.max(1, least)
   const waiting = Math.min(needed, fitting)

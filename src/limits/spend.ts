@@ -183,8 +183,10 @@ export class SpendBook {
       slots.set(slot, 'raised', raised)
       slots.set(slot, 'asking', 0)
       slots.set(slot, 'away', 0)
-      const isDry = ask.limit !== undefined && spent + others + leased >= ask.limit + raised
-      slots.set(slot, 'dryUntil', isDry ? now + dryMs : 0)
+      const { limit, exact, needed, reserved, least } = ask
+      const isDry = limit !== undefined && spent + others + leased >= limit + raised
+      const isTooLittle = exact && needed > 0 && leased - reserved < least
+      slots.set(slot, 'dryUntil', isDry || isTooLittle ? now + dryMs : 0)
     })
   }
 

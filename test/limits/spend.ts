@@ -57,12 +57,12 @@ class Gateway {
   }
 
   /** As the pipeline does. */
-  reserve(charge: SpendCharge, thread = 0): string {
+  reserve(charge: SpendCharge, thread = 0, exact = false): string {
     for (let asks = 0; asks < 5; asks++) {
       const reserved = this.books[thread]!.reserve([charge], this.now)
       if (reserved === undefined) return 'reserved it'
       if ('bar' in reserved) return reserved.bar
-      this.ask(charge.limit!)
+      this.ask(charge.limit!, exact)
     }
     return 'asked too often'
   }
@@ -116,6 +116,28 @@ t.test('remains of leases that are too small for the calls that wait come togeth
   )
   t.equal(outcomes.filter(outcome => outcome === 'reserved it').length, 1, 'the last call of the budget')
 })
+
+t.test(
+  'what is too little for a call under an exact budget is leased by no gateway: all know that it is used up',
+  async t => {
+    const rows = new Rows()
+    const gateways = [new Gateway('a', rows), new Gateway('b', rows)]
+    for (const gateway of gateways) {
+      t.equal(gateway.reserve(chargeOf(40), 0, true), 'reserved it')
+      gateway.books[0]!.settle(chargeOf(40), ended(40))
+    }
+    for (let round = 0; round < 2; round++) {
+      for (const gateway of gateways) {
+        gateway.now += 1_500
+        t.equal(gateway.reserve(chargeOf(30), 0, true), 'reserved')
+        if (round > 0) t.match(gateway.books[0]!.stateOf(key), { spent: 80, reserved: 0 })
+      }
+    }
+    t.equal(gateways[0]!.reserve(chargeOf(20), 0, true), 'reserved', 'it has just asked')
+    gateways[0]!.now += 1_500
+    t.equal(gateways[0]!.reserve(chargeOf(20), 0, true), 'reserved it', 'a smaller call still fits')
+  },
+)
 
 t.test('a raise lets calls pass again', async t => {
   const gateway = new Gateway('a', new Rows())

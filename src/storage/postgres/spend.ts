@@ -47,7 +47,7 @@ begin
     total.calls := total.calls + greatest(0, ask.calls - told.calls);
 
     remaining := ask."limit" + total.raised - total.spent - others - ask.reserved;
-    if remaining is null or remaining <= 0 then
+    if remaining is null or remaining <= 0 or (ask.exact and ask.needed > 0 and remaining < ask.least) then
       leased := least(${maxSum}, ask.keep);
     else
       step := greatest(1, ask.least);
