@@ -125,8 +125,9 @@ export function spend(t: Test, engine: Engine, other: Store): void {
 
   t.test('with exact limits no more is leased than is left', async t => {
     const { spend: table } = await engine(t)
-    const asked = ask({ begins: true, exact: true, needed: 150, least: 150 })
+    const asked = ask({ begins: true, exact: true, needed: 150, least: 60 })
     t.match(await table.lease([asked], 1), [{ leased: 100 }])
+    t.match(await table.lease([{ ...asked, least: 150 }], 1), [{ leased: 0 }], 'no call fits')
   })
 
   t.test('what was leased and never told counts as spent once its gateway is gone', async t => {
