@@ -51,7 +51,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     { what: 'no shape is too old', rows: 120, asked: call('shapes', 'prune', begin, batch) },
     { what: 'a hook is taken', rows: 20, asked: call('deliveries', 'take', ['hook 1'], lease) },
     { what: 'the next messages of a hook', rows: 150, asked: call('deliveries', 'next', 'hook 1', 50) },
-    { what: 'a message was sent', rows: 10, asked: call('deliveries', 'remove', { id: 1, event: 'event 1' }) },
+    { what: 'a message was sent', rows: 10, asked: call('deliveries', 'remove', [{ id: 1, event: 'event 1' }]) },
     { what: 'a hook is given back', rows: 40, asked: call('deliveries', 'leave', 'nobody') },
     {
       what: 'a stretch of the trail is verified',
