@@ -111,6 +111,11 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
   }
 }
 
+function traced(name: string, about: string, ratio: number): Road {
+  const settings = { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces', Ratio: ratio } } }
+  return gateway(name, about, { setup: { settings } })
+}
+
 function haproxy(name: string, about: string, rules: number, work?: Work): Road {
   return {
     name,
@@ -238,6 +243,8 @@ export const roads: readonly Road[] = [
   onPostgres,
   held,
   gateway('gateway-log', 'full road, 100 deny rules, access log', { setup: { accessLog: true } }),
+  traced('gateway-unsampled', 'full road, tracing on, no request recorded', 0),
+  traced('gateway-traced', 'full road, every request recorded, no collector', 1),
   haproxyRules(100),
   haproxyRules(1_000),
   {

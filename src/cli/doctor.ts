@@ -5,6 +5,7 @@ import { inTime, systemClock } from '../runtime/clock.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { certificateFindings } from './doctor/certificates.ts'
+import { collectorFindings } from './doctor/collector.ts'
 import { databaseFindings } from './doctor/database.ts'
 import { dataFindings, fileFindings } from './doctor/machine.ts'
 import { providerFindings } from './doctor/provider.ts'
@@ -15,7 +16,7 @@ import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.t
 export const help = `usage: agent-gateway doctor [--json] [--config FILE]
 
 Checks what the gateway needs around it, beyond what "agent-gateway check" reads: the limit of open files, the space and the owners of
-the data folder, certificates, the clock and the rights in the database, the identity provider, webhooks and e-mail. Prints ok, warn
+the data folder, certificates, the clock and the rights in the database, the identity provider, webhooks, e-mail and the collector of traces. Prints ok, warn
 or fail for each, with what to do. It changes nothing, sends no message, and ends within 10 seconds. Exit code 1 when
 something fails, else 0. Run it as the user of the gateway, with its environment.
 
@@ -33,6 +34,7 @@ const examinations: Readonly<Record<string, (parts: DoctorParts) => Promise<read
   database: databaseFindings,
   'identity provider': providerFindings,
   receivers: receiverFindings,
+  collector: collectorFindings,
 }
 
 /** All of it ends within 10 seconds. */
@@ -46,7 +48,7 @@ export async function run(shell: Shell): Promise<number> {
     ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
   })
   const stop = new AbortController()
-  const parts: DoctorParts = { ...configuration, clock: systemClock, upstreams, signal: stop.signal }
+  const parts: DoctorParts = { ...configuration, env: shell.env, clock: systemClock, upstreams, signal: stop.signal }
   const findings = (
     await Promise.all(Object.entries(examinations).map(([name, ask]) => findingsOf(name, ask(parts))))
   ).flat()

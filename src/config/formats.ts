@@ -63,6 +63,13 @@ export const hostPattern: TextFormat = value =>
     ? undefined
     : 'must be a host such as example.com or *.example.com'
 
+/** RFC 9110 sections 5.1 and 5.5. */
+export const headerLine: TextFormat = value =>
+  /^[\w!#$%&'*+.^`|~-]+=[\x20-\x7e]+$/.test(value) ? undefined : 'must be name=value of a header field'
+
+export const keptKind: TextFormat = value =>
+  ['held', 'refused', 'failed'].includes(value) ? undefined : 'must be one of held, refused, failed'
+
 /** A host pattern with the port that it is about, `localhost:11434`; without one it is about the usual port. */
 export const hostAndPort: TextFormat = value => {
   const [, host = '', port] = /^(.*?)(?::(\d{1,5}))?$/.exec(value) ?? []

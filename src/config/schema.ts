@@ -40,6 +40,7 @@ import {
   timespan,
 } from './setting.ts'
 import { fleet, storage } from './storage.ts'
+import { tracing } from './tracing.ts'
 
 /** Points of each risk signal; 0 switches it off, less than 0 speaks for the request. */
 const signalPoints = mapValues(riskSignals, ({ points, meaning }) => integer(points, meaning, { min: -100, max: 100 }))
@@ -216,6 +217,7 @@ export const schema = {
     Metrics: {
       Public: boolean(false, 'GET /metrics needs no token. Make sure that only the scraper reaches it.'),
     },
+    Tracing: tracing,
   },
 } as const
 

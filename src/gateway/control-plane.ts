@@ -46,6 +46,7 @@ export interface ControlPlaneParts
   readonly consoleFolder?: string | undefined
   readonly limits: { readonly managementRate: CallerRate }
   readonly telemetry: Pick<Telemetry, 'metrics'>
+  readonly tracing: ManagementParts['tracing']
   readonly page: ManagementParts['metrics']['page']
   readonly authority: ManagementParts['authority']
   readonly clientIpOf: ClientIp
@@ -90,6 +91,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     threadsAnswer: parts.threadsAnswer,
     fleet: () => parts.fleet.view(),
     metrics: { page: parts.page, isPublic: config.Telemetry.Metrics.Public },
+    tracing: parts.tracing,
     countAnswer: status => metrics.count(managementRequests, classOf(status)),
     overview: range => parts.overview.read(range),
     incidents: parts.recent.incidents,

@@ -16,6 +16,7 @@ import { createEndListeners } from '../pipeline/ends/listeners.ts'
 import { ShapeRecorder } from '../pipeline/ends/recorder.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import { withLog } from '../pipeline/held/replay-log.ts'
+import { withSpan } from '../pipeline/held/replay-span.ts'
 import { createSender } from '../pipeline/outbound/replay.ts'
 import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
 import { enforce } from '../pipeline/pipeline.ts'
@@ -25,6 +26,7 @@ import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
 import { type Bounds, createBounds } from '../telemetry/bounds.ts'
 import { upstreamConnections, upstreamWaiting } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { Verify } from '../tokens/verify.ts'
 import { type Base, publicUrlOf } from './base.ts'
 import { openForwardProxy } from './interception.ts'
@@ -45,6 +47,8 @@ export interface DataPlaneParts
   readonly leafs: CurrentLeafs | undefined
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics
+  /** Undefined when traces are not recorded. */
+  readonly tracing: Tracing | undefined
   readonly fencedAs: Parts['fencedAs']
   readonly clientIpOf: ClientIp
 }
@@ -132,21 +136,22 @@ function createRecorder({ config, report }: DataPlaneParts, turns: WorkTurns): S
 }
 
 export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
-  const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
+  const { config, clock, log, upstreams, agents, limits, metrics, tracing } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
   const workTurns = createWorkTurns()
   const recorder = createRecorder(dataPlane, workTurns)
   const ends = createEndListeners({
-    ...{ recorder, config, clock, log, metrics, clientIpOf: dataPlane.clientIpOf },
+    ...{ recorder, config, clock, log, metrics, tracing },
+    clientIpOf: dataPlane.clientIpOf,
     ...dataPlane.recent,
     onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
   })
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
     ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
-    ...{ config, clock, agentRate },
+    ...{ config, clock, agentRate, tracing },
     requests,
     heldBytes,
     bodyMemory: createBodyMemory(maxSpareMemory(config)),
@@ -171,7 +176,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))
   return {
     roadWith: reviews => roadOf(parts, reviews, dataPlane.onSettings),
-    send: withLog(createSender(parts), { log, clock, metrics }),
+    send: withSpan(withLog(createSender(parts), { log, clock, metrics }), parts),
     bounds,
     interception: forward.interception,
     ...{ workTurns, recorder },

@@ -19,6 +19,7 @@ import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { ThreadWatch } from '../runtime/watchdog.ts'
 import { quarantines } from '../telemetry/layout.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { OpenPorts, ThreadPool } from '../threads/pool.ts'
 import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -46,6 +47,7 @@ import { startSweeps } from './sweeps.ts'
 import { countedStore, createTelemetry, type Telemetry } from './telemetry.ts'
 import { openPool } from './threads.ts'
 import { openToolNotes } from './tool-notes.ts'
+import { openTracing } from './tracing.ts'
 import { openUpstreams, type Upstreams } from './upstreams.ts'
 import { openVerification } from './verification.ts'
 
@@ -113,6 +115,7 @@ interface Foundation extends Base {
   readonly ticketKeys: Buffer
   /** Name of the channel on which threads share recent activity. */
   readonly channelName: string
+  readonly tracing: Tracing | undefined
   /** Warnings at start, besides those of the parts. */
   readonly warnings: readonly string[]
 }
@@ -146,14 +149,17 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
     const settings = createLiveSettings(shareOf(config, threadsOf(config, options)))
     settings.onChange(next => () => options.setLogLevel?.(next.Logging.Level))
     const opened = await open(settings, options, closers)
-    return assemble({ ...opened, warnings: threadsWarnings(config, options) }, { ...options, start: config }, closers)
+    const tracing = await openTracing({ ...opened, ...opened.telemetry, env: options.env ?? {} })
+    closers.push(() => tracing?.sink.close())
+    const warnings = threadsWarnings(config, options)
+    return assemble({ ...opened, tracing, warnings }, { ...options, start: config }, closers)
   } catch (error) {
     await closeAll(closers)
     throw error
   }
 }
 
-type OpenedParts = Omit<Foundation, 'warnings'>
+type OpenedParts = Omit<Foundation, 'warnings' | 'tracing'>
 
 async function open(settings: LiveSettings, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
   const { config, onChange: onSettings } = settings

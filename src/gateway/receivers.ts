@@ -114,7 +114,7 @@ function countedPost(post: Post, metrics: Metrics): Post {
  * @throws StartupError with a line for each webhook whose destination is refused
  */
 export function checkHooks(config: Config): void {
-  const egress = createEgress(egressOf(config))
+  const egress = createEgress(egressOf(config, {}))
   const isRefused = (url: string): boolean => {
     const { origin } = destinationOf(new URL(url))
     const address = literalAddress(origin.host)

@@ -38,6 +38,7 @@ import { createListening } from './listening.ts'
 import { openSharedLimits } from './shared.ts'
 import type { SpendLeases } from './spend.ts'
 import { type Counters, createCounters } from './telemetry.ts'
+import { openTracing } from './tracing.ts'
 import { openUpstreams } from './upstreams.ts'
 
 const port = parentPort
@@ -81,6 +82,7 @@ async function learn() {
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)
   const credentials = createCredentialTable(data.credentials, need, clock)
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
+  const tracing = await openTracing({ config, log, env, clock, metrics, channelName: data.channelName })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
     notes => main.notify('trust', [notes]),
@@ -104,14 +106,13 @@ async function learn() {
   const authority = await openAuthority({ config, baseDirectory, dataDirectory, clock, log })
   const leafs = await openLeafs({ authority, clock, ticketKeys: Buffer.from(data.ticketKeys) })
   return {
-    settings,
-    config,
-    onSettings,
+    ...{ settings, config, onSettings },
     baseDirectory,
     clock,
     log,
     counters,
     credentials,
+    tracing,
     upstreams,
     trust,
     keyUses,
@@ -179,6 +180,7 @@ async function serve() {
       await sendLastShapes(dataPlane)
       for (const part of [trust, keyUses, log]) part.flush()
       recent.close()
+      await known.tracing?.sink.close()
       return cutOff
     },
   }

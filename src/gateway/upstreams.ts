@@ -23,6 +23,7 @@ import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
 import { type KeptCredentials, openKeptCredentials } from './credentials.ts'
 import { openPrices, type Prices } from './prices.ts'
+import { collectorOf } from './tracing.ts'
 
 /** All connections from the gateway to other servers. */
 export interface Upstreams {
@@ -62,7 +63,7 @@ const lookupsAtOnce = 256
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
   const { Proxy: proxy } = config
   const prices = await openPrices(config, baseDirectory)
-  const egress = createEgress(egressOf(config))
+  const egress = createEgress(egressOf(config, deps.env))
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
@@ -100,7 +101,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const credentials = await openCredentials({ ...config, env: deps.env, baseDirectory, table, now: deps.clock.now })
   deps.onSettings?.(async next => {
     const useCredentials = await credentials.prepare(next.Upstreams)
-    const useEgress = egress.prepare(egressOf(next))
+    const useEgress = egress.prepare(egressOf(next, deps.env))
     return () => {
       useCredentials()
       useEgress()
@@ -109,7 +110,10 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   return { egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests }
 }
 
-export const egressOf = (config: Config): EgressSettings => ({ ...config.Egress, SelfUrls: selfUrlsOf(config) })
+export const egressOf = (config: Config, env: Environment): EgressSettings => ({
+  ...config.Egress,
+  ...{ SelfUrls: selfUrlsOf(config), collector: collectorOf(config, env) },
+})
 
 /** Longest wait of a request for a connection, seconds: an answer may take longer. */
 export function longestWaitSeconds({ Proxy: { HeadersTimeoutSeconds } }: Config): number {

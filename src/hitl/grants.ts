@@ -20,9 +20,9 @@ import {
   maxIdempotencyKey,
   type Person,
   type Suspension,
-  shortUrl,
   verdictEntry,
 } from './model.ts'
+import { shortUrl } from './short-url.ts'
 import { keyUsed } from './suspend.ts'
 
 const maxMinutes = 480

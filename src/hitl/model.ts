@@ -7,9 +7,11 @@ import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord, AuditEntry, ClaimedRaise, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
+import type { SpanIds } from '../telemetry/tracing/span.ts'
 import type { AttemptLease } from './attempts.ts'
 import type { EventLog } from './events.ts'
 import type { BodyFindings } from './findings.ts'
+import { shortUrl } from './short-url.ts'
 
 /** A request as it will be sent, without the gateway's token and hop-by-hop fields. */
 export interface HeldRequest {
@@ -77,6 +79,8 @@ export interface StoredDecision extends HeldDecision {
   readonly budget?: HeldBudget
   /** Absent when the body was not searched, and for a body with a content coding. */
   readonly findings?: Pick<BodyFindings, 'counts'>
+  /** Ids of the span of the held request; absent when it was not recorded. */
+  readonly trace?: SpanIds
 }
 
 /** Longest Idempotency-Key, characters. */
@@ -90,6 +94,8 @@ export interface Suspension {
   /** Findings in the body; undefined when it was not searched. */
   readonly findings?: BodyFindings | undefined
   readonly agent: Pick<AgentRecord, 'id' | 'ownerId'>
+  /** Ids of its span; undefined when it is not recorded. */
+  readonly trace?: SpanIds | undefined
   /** Value of the Idempotency-Key field: the same key and request name the same pending request. */
   readonly idempotencyKey?: string | undefined
   /**
@@ -176,6 +182,8 @@ export interface SendContext extends Pick<AttemptLease, 'sendBefore' | 'isLate' 
   readonly hitlId: string
   readonly facts: HeldFacts
   readonly agentId: string
+  /** Ids of the span of the held request; undefined when it was not recorded. */
+  readonly trace: SpanIds | undefined
   /** Verdicts of different reviewers that it has. */
   readonly approvals: number
   readonly requestId: string | null
@@ -249,14 +257,6 @@ export interface HitlOptions {
   readonly onFull: (bound: QueueBound, agentId: string, requestId: string | null) => void
   /** Called for faults that change no answer: an outcome that could not be recorded. */
   readonly report: (what: string, error: unknown) => void
-}
-
-/** Longest URL in the trail, which is never deleted, characters. The digest is over the whole request. */
-const longestUrl = 512
-
-/** A URL or its path for an entry of the trail. */
-export function shortUrl(url: string): string {
-  return url.length <= longestUrl ? url : `${url.slice(0, longestUrl)}...`
 }
 
 /** What entries of the audit trail say of a held request: which one, and what it asks for under which rule. */

@@ -24,6 +24,7 @@ import {
 } from './model.ts'
 import { relay } from './relay.ts'
 import { digestOf, frameAnswer, openHeld, parseRequest, seal } from './seal.ts'
+import { parseDecision } from './view.ts'
 
 /** Pause before an outcome that could not be recorded is tried again, milliseconds. */
 const recordAgainMs = 1_000
@@ -90,6 +91,7 @@ export async function replay(
     hitlId: item.id,
     facts: opened.facts,
     agentId: item.agentId,
+    trace: parseDecision(item).trace,
     approvals: item.approvedBy.length,
     requestId: approval.requestId,
     ...{ sendBefore, isLate, abandoned },

@@ -14,11 +14,11 @@ import {
   type StoredDecision,
   type Suspended,
   type Suspension,
-  shortUrl,
 } from './model.ts'
 import { createId } from './random.ts'
 import { repeatDigestOf } from './repeat.ts'
 import { frameRequest, partDigests, type SealedFrame, seal, sealHeld } from './seal.ts'
+import { shortUrl } from './short-url.ts'
 import { summaryView } from './view.ts'
 
 /** A retry joins a decided request whose outcome was not delivered for this long, milliseconds. */
@@ -64,9 +64,10 @@ function insert(options: HitlOptions, held: Suspension): Promise<Suspended | Ref
   })
 }
 
-function storedDecision({ request, decision, budget, findings }: Suspension): StoredDecision {
+function storedDecision({ request, decision, budget, findings, trace }: Suspension): StoredDecision {
   const counts = findings && { findings: { counts: findings.counts } }
-  return { ...decision, digests: partDigests(request), ...(budget && { budget }), ...counts }
+  const digests = partDigests(request)
+  return { ...decision, digests, ...(budget && { budget }), ...counts, ...(trace && { trace }) }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: SealedFrame): Omit<HitlRecord, 'summary'> {

@@ -253,6 +253,6 @@ function shownBody(body: Buffer, encoding: 'utf8' | 'base64'): string {
   return encoding === 'base64' ? body.toString('base64') : escapeLines(body.toString())
 }
 
-function parseDecision(item: Pick<HitlItem, 'decision'>): StoredDecision {
+export function parseDecision(item: Pick<HitlItem, 'decision'>): StoredDecision {
   return JSON.parse(item.decision)
 }

@@ -53,6 +53,9 @@ export interface LogFields {
   readonly grantId?: string | undefined
   /** From the head to the last byte of the answer, milliseconds. */
   readonly ms?: number | undefined
+  /** Ids of the span of a request that is recorded. */
+  readonly traceId?: string | undefined
+  readonly spanId?: string | undefined
   readonly bytesIn?: number | undefined
   readonly bytesOut?: number | undefined
   /** What is known of the tokens of a call of a model: read, partial or missing. */

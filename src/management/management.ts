@@ -84,6 +84,6 @@ export function createManagement(parts: ManagementParts): Management {
     metrics.isPublic ? withPublicMetrics(openApi) : openApi,
     { open, guarded },
     createGuard(parts),
-    parts.countAnswer,
+    parts,
   )
 }

@@ -26,6 +26,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry, RecordedShapes, Store } from '../storage/store.ts'
 import type { ExpositionFormat } from '../telemetry/exposition.ts'
 import type { Gauges, Plots, TimeRange } from '../telemetry/history.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
@@ -94,6 +95,8 @@ export interface ManagementParts {
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */
   readonly threadsAnswer: () => boolean
   readonly metrics: { readonly page: (format: ExpositionFormat) => Promise<string>; readonly isPublic: boolean }
+  /** Undefined when traces are not recorded. */
+  readonly tracing: Tracing | undefined
   /** Counts an answer by its status. */
   readonly countAnswer: (status: number) => void
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */

@@ -8,8 +8,10 @@ import { type Reply, sendRefusal, sendReply } from '../http/respond.ts'
 import type { Service } from '../http/service.ts'
 import { orUnavailable } from '../storage/store.ts'
 import type { Handlers } from './call.ts'
+import { inSpan } from './call-spans.ts'
 import type { Guard } from './guard.ts'
 import { createInputs, type Inputs } from './inputs.ts'
+import type { ManagementParts } from './parts.ts'
 
 /** Room for the longest name, of a policy: 128 characters, each percent-encoded. */
 const maxParamLength = 384
@@ -38,17 +40,19 @@ interface RouteMatch {
   readonly named: string
 }
 
+/** What hears of each answer. */
+type RouterParts = Pick<ManagementParts, 'countAnswer' | 'tracing' | 'clock'>
+
 /**
  * Routes calls to handlers by what openapi.json says: path, method, roles, query, body.
  *
- * @param onAnswer called with the status of each answer
  * @throws TypeError when an operation has no handler, or a handler no operation
  */
 export function createRouter(
   document: OpenApiDocument,
   handlers: Handlers,
   guard: Guard,
-  onAnswer: (status: number) => void,
+  { countAnswer, ...spans }: RouterParts,
 ): Management {
   const operations = readOperations(document)
   assertComplete(operations, handlers)
@@ -86,10 +90,15 @@ export function createRouter(
     return handlers.guarded[operation.id]!({ ...call, caller, problemNow: () => guard.problemNow(caller, operation) })
   }
 
+  function operationOf({ method = '', url = '' }: Incoming['req']): ApiOperation | undefined {
+    const match = find(method === 'HEAD' ? 'GET' : method, splitTarget(url)[0])
+    return isRefusal(match) ? undefined : match.route.operation
+  }
+
   return async (call, serves) => {
     const { res, requestId } = call
-    const reply = await orUnavailable(answer(call, serves))
-    onAnswer(reply.status)
+    const reply = await inSpan(call, () => orUnavailable(answer(call, serves)), { ...spans, operationOf })
+    countAnswer(reply.status)
     if (isRefusal(reply)) sendRefusal(res, reply, requestId)
     else await sendReply(res, reply, requestId)
   }

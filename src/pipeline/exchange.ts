@@ -14,6 +14,7 @@ import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
+import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
 import type { Claims } from '../tokens/claims.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { Interest } from './answers/interest.ts'
@@ -149,6 +150,10 @@ export class Exchange {
   bytesDown = 0
   /** Steady milliseconds since when the client has not taken what is there for it. */
   stalledSince: number | undefined = undefined
+  /** Undefined until it was decided whether it is recorded; null: it is not (telemetry/tracing). */
+  trace: RequestTrace | null | undefined = undefined
+  /** When it waited for a verdict, steady milliseconds. */
+  review: { readonly from: number; readonly to: number } | undefined = undefined
   /** Undefined until the exchange is first checked (watch.ts). */
   progress: TransferProgress | undefined = undefined
   /** Agent whose slot (MaxInFlight) it holds; see admit.ts. */

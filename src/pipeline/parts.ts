@@ -14,6 +14,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { Connections } from '../upstream/connections.ts'
 import type { Dial } from '../upstream/dial.ts'
@@ -88,6 +89,8 @@ export interface Parts {
   readonly noteTools: ToolNotes['note']
   readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
+  /** Undefined when traces are not recorded. */
+  readonly tracing: Tracing | undefined
   /** Called at the end of each exchange. */
   readonly ends: readonly EndListener[]
   /** Called for faults of the gateway itself. */

@@ -85,6 +85,11 @@ export const retries = counter(
   'Requests that were sent once more, because a kept connection broke or a stream was refused.',
 )
 export const bounds = family('limits_reached_total', 'Limits that were reached, by limit.', 'limit', boundNames)
+export const traceSpans = family('trace_spans_total', 'Spans, by what became of them.', 'result', [
+  'exported',
+  'failed',
+  'dropped',
+])
 export const quarantines = family('quarantines_total', 'Agents that the gateway quarantined, by cause.', 'cause', [
   'trust',
   'denials',
@@ -228,6 +233,7 @@ export const families: readonly Family[] = [
   failures,
   bounds,
   quarantines,
+  traceSpans,
   tokens,
   retries,
   credentialRenewals,

@@ -11,6 +11,8 @@ export interface EgressSettings {
   readonly AllowCidrs: readonly string[]
   readonly DenyCidrs: readonly string[]
   readonly SelfUrls: readonly string[]
+  /** Address of the collector of traces: agents could forge them. */
+  readonly collector?: string | undefined
 }
 
 /** Destinations to which the gateway may connect (security: own listeners, metadata services, special ranges; spec 4.4). */
@@ -39,14 +41,25 @@ const alwaysRefused: ReadonlySet<AddressClass> = new Set([
   'embedded',
 ])
 
-const rulesOf = (settings: EgressSettings) => ({
+const rulesOf = ({ collector, ...settings }: EgressSettings) => ({
+  collector: collector === undefined ? undefined : collectorAt(new URL(collector)),
   denyInside: settings.DenyPrivateNetworks,
   allowed: AddressRanges.of(settings.AllowCidrs),
   denied: AddressRanges.of(settings.DenyCidrs),
   allowedHosts: parseHostPatterns(settings.AllowHosts),
   deniedHosts: parseHostPatterns(settings.DenyHosts),
-  selfOrigins: new Set(settings.SelfUrls.map(url => new URL(url).origin)),
+  selfOrigins: new Set([...settings.SelfUrls, ...(collector === undefined ? [] : [collector])].map(originIn)),
 })
+
+const originIn = (url: string): string => new URL(url).origin
+
+/** Another address of this machine leads to the same collector. */
+function collectorAt(url: URL): Gateways {
+  const place = new Gateways()
+  if (url.hostname === 'localhost') url.hostname = '127.0.0.1'
+  place.setPeers([url.origin])
+  return place
+}
 
 function hostProblem(
   { key, host }: Origin,
@@ -70,7 +83,8 @@ export function createEgress(settings: EgressSettings): Egress {
   const problemOf = (ip: string, port: number): string | undefined => {
     const gateway = gateways.at(ip, port)
     if (gateway !== undefined) return `${ip} is ${gateway}`
-    const { denied, allowed, denyInside } = rules
+    const { denied, allowed, denyInside, collector } = rules
+    if (collector?.at(ip, port) !== undefined) return `${ip} is the collector of traces`
     if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
     if (allowed.hasCanonical(ip)) return undefined
     const kind = classifyAddress(ip)

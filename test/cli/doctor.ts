@@ -92,6 +92,15 @@ t.test('the identity provider is asked for its keys, and about a token that nobo
   ])
 })
 
+t.test('the collector of traces gets a list without a span', async t => {
+  const collector = await startOrigin(t)
+  const Tracing = { Url: `${collector.url}/v1/traces`, Headers: ['x-key=secret'] }
+  const { of, text } = await doctor(emptyFolder(t), { Telemetry: { Tracing } })
+  t.match(of('collector'), [{ level: 'ok', text: /takes spans/ }])
+  t.match(collector.seen[0], { target: '/v1/traces', headers: { 'x-key': 'secret' } })
+  t.notMatch(text, 'secret')
+})
+
 t.test('a service that is silent ends the look with a failure, and the others are still reported', async t => {
   const silent = createServer().listen(0, '127.0.0.1')
   t.teardown(() => silent.close())

@@ -25,7 +25,8 @@ t.test('a missing handler, an orphan and a handler on the wrong side of the guar
     Object.fromEntries(
       operations.filter(({ access }) => (access.length === 0) === open).map(({ id }) => [id, () => ({})]),
     )
-  const start = (handlers: object) => createRouter(openApi, handlers as Handlers, {} as Guard, () => {})
+  const start = (handlers: object) =>
+    createRouter(openApi, handlers as Handlers, {} as Guard, {} as Parameters<typeof createRouter>[3])
   const [open, guarded] = [map(true), map(false)]
   t.doesNotThrow(() => start({ open, guarded }))
   const { listAgents, ...fewer } = guarded

@@ -1,8 +1,10 @@
+import type { Environment } from '../../config/environment.ts'
 import type { Upstreams } from '../../gateway/upstreams.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Configuration } from '../configuration.ts'
 
 export interface DoctorParts extends Configuration {
+  readonly env: Environment
   readonly clock: Clock
   readonly upstreams: Upstreams
   /** Aborts when the time is over. */

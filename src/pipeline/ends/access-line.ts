@@ -37,6 +37,7 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     callMembers(exchange, parts) +
     failureMembers(exchange) +
     decidedMembers(exchange, parts) +
+    traceMembers(exchange) +
     plain('ending', exchange.ending ?? 'aborted') +
     number('ms', rounded(ms)) +
     number('bytesIn', exchange.body?.length ?? exchange.bytesUp) +
@@ -77,6 +78,9 @@ function decidedMembers(exchange: Exchange, { config }: EndParts): string {
   const { hitlId, grantId } = exchange
   return decisionMembers(exchange, config.Logging.Values) + plain('hitlId', hitlId) + plain('grantId', grantId)
 }
+
+const traceMembers = ({ trace }: Exchange): string =>
+  trace?.isKept ? `,"traceId":"${trace.traceId}","spanId":"${trace.spanId}"` : ''
 
 function failureMembers({ refusal, cause, failure, sentAgain }: Exchange): string {
   const again = sentAgain ? ',"sentAgain":true' : ''

@@ -8,6 +8,7 @@ import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AgentRecord } from '../../storage/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Tracing } from '../../telemetry/tracing/tracing.ts'
 import type { CallUsage } from '../answers/usage-meter.ts'
 import type { ClientIp } from '../client-ip.ts'
 import type { Exchange } from '../exchange.ts'
@@ -79,5 +80,7 @@ export interface EndParts {
   readonly incidents: Pick<Incidents, 'note'>
   /** Undefined when nothing is counted. */
   readonly metrics: Metrics
+  /** Undefined when traces are not recorded. */
+  readonly tracing: Tracing | undefined
   readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
 }

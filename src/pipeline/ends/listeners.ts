@@ -4,6 +4,7 @@ import { activityListener, decisionListener, incidentListener, trustListener } f
 import { metricsListener } from './counters.ts'
 import type { EndListener, EndParts } from './listener.ts'
 import { recordingListener } from './recording.ts'
+import { spanListener } from './spans.ts'
 import { usageListener } from './usage.ts'
 
 /** The listeners that the settings ask for, in the order of their calls. */
@@ -12,6 +13,8 @@ export function createEndListeners(parts: EndParts): readonly EndListener[] {
   if (parts.config.Metering.Usage || readsUsage(parts.config)) listeners.push(usageListener(parts))
   if (parts.recorder !== undefined) listeners.push(recordingListener(parts, parts.recorder))
   if (parts.metrics !== undefined) listeners.push(metricsListener(parts.metrics))
+  // The line names the trace.
+  if (parts.tracing !== undefined) listeners.push(spanListener(parts.tracing))
   if (parts.config.Logging.Access) listeners.push(accessListener(parts))
   return listeners
 }

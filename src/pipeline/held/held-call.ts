@@ -141,9 +141,12 @@ async function waitFor(exchange: Decided, held: HeldCall, parts: Parts) {
     cancelKey,
   }
   exchange.wait = callWait
+  const from = parts.clock.steady()
+  exchange.review = { from, to: from }
   const wait = parts.queue.waitAsCall(suspended.id, call, callWait.left)
   const view = await Promise.race([wait, callWait.ended]).finally(() => {
     exchange.wait = undefined
+    exchange.review = { from, to: parts.clock.steady() }
     waitingForReview.delete(socket)
   })
   if (view === 'cancelled' || view === undefined) return view

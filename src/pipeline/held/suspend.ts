@@ -5,6 +5,7 @@ import type { HeldFacts, Suspension } from '../../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../../http/headers.ts'
 import { stepsPerTurn } from '../../policy/turns/evaluation.ts'
 import type { HitlCall } from '../../storage/store.ts'
+import type { SpanIds } from '../../telemetry/tracing/span.ts'
 import type { Checked, Decided } from '../exchange.ts'
 import { cancelKeyOf, cancelsHeld, readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
@@ -77,8 +78,15 @@ export function suspensionOf(exchange: Decided, body: Buffer, parts: Parts): Sus
     budget: decision.source === 'budget' ? exchange.heldBudget : undefined,
     agent,
     idempotencyKey: exchange.fields.idempotencyKey,
+    trace: heldTrace(exchange, parts),
     requestId,
   }
+}
+
+/** Ids of its span, to which that of its sending is linked; undefined when it is not recorded. */
+function heldTrace(exchange: Decided, { tracing }: Parts): SpanIds | undefined {
+  const trace = tracing?.settings.Keep.includes('held') ? tracing.keep(exchange) : tracing?.of(exchange)
+  return trace?.isKept ? { traceId: trace.traceId, spanId: trace.spanId } : undefined
 }
 
 /** Facts for the decision at the approval (decide-held.ts) that are no longer known by then. */

@@ -182,12 +182,13 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
 
   #sendOnceMore(request: UpstreamRequest): void {
     const { exchange } = this
+    const fields = this.parts.tracing?.again(exchange, exchange.sentAt ?? 0, request.fields)
     exchange.sentAgain = true
     this.parts.metrics.add(retries, 1)
     noteSent(exchange, false)
     exchange.bytesUp = 0
     this.control = undefined
-    this.send(request)
+    this.send({ ...request, ...(fields && { fields }) })
   }
 
   async #renew(): Promise<boolean> {

@@ -24,7 +24,8 @@ export function answerLastHop(exchange: Exchange): 'answered' | undefined {
 /** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
 export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
   const { interests } = exchange
-  const base = requestFields(exchange, parts)
+  const given = requestFields(exchange, parts)
+  const base = parts.tracing?.propagate(exchange, exchange.target.origin.host, given) ?? given
   const fields = interests !== undefined && wantPlainBytes(interests) ? withoutCoding(base) : base
   const request = {
     agentId: exchange.agent.id,
