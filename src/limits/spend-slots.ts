@@ -19,6 +19,8 @@ export const spendField = {
   least: 10,
   /** Time until which there is nothing to lease, unless a call ends. */
   dryUntil: 11,
+  /** Calls that cost less than this are not kept from asking by it: what is left was too little for a larger one. */
+  dryFrom: 18,
   /** 1 while the store does not answer. */
   away: 12,
   /** 1 while an ask is wanted or under way. */
@@ -30,7 +32,7 @@ export const spendField = {
   pace: 17,
 } as const
 /** Behind them, what calls of each thread have reserved. */
-const fields = 18
+const fields = 19
 
 /** More budgets of agents in use at once are refused. */
 export const spendShape = (threads: number): TableShape => ({ slots: 32_768, fields: fields + threads })

@@ -81,7 +81,7 @@ export class SpendBook {
     for (const [n, charge] of charges.entries()) {
       const slot = slots[n]!
       if (charge.passes || charge.limit === undefined || charge.amount <= this.#slots.free(slot)) continue
-      const bar = this.#barAt(slot, charge.limit, now)
+      const bar = this.#barAt(slot, charge, now)
       if (bar === 'away') this.#need(slot, charge.key)
       if (bar !== undefined) return { charge, bar }
       waiting.push(n)
@@ -91,9 +91,9 @@ export class SpendBook {
     return waiting.map(n => charges[n]!.key)
   }
 
-  #barAt(slot: number, limit: number, now: number): SpendBar | undefined {
+  #barAt(slot: number, { limit = 0, amount }: SpendCharge, now: number): SpendBar | undefined {
     if (this.#slots.get(slot, 'away') !== 0) return 'away'
-    if (now >= this.#slots.get(slot, 'dryUntil')) return undefined
+    if (now >= this.#slots.get(slot, 'dryUntil') || amount < this.#slots.get(slot, 'dryFrom')) return undefined
     const { spent, raised } = this.#slots.state(slot)
     return spent >= limit + raised ? 'exceeded' : 'reserved'
   }
@@ -187,6 +187,7 @@ export class SpendBook {
       const isDry = limit !== undefined && spent + others + leased >= limit + raised
       const isTooLittle = exact && needed > 0 && leased - reserved < least
       slots.set(slot, 'dryUntil', isDry || isTooLittle ? now + dryMs : 0)
+      slots.set(slot, 'dryFrom', isDry ? 0 : least)
     })
   }
 
