@@ -88,7 +88,6 @@ t.test('names what is wrong with the certificate', async t => {
 t.test('names everything else that would stop the start', async t => {
   const folder = testdir(t, {
     'gateway.yaml': `
-Proxy: { CaFile: authorities.pem }
 Upstreams: [{ Host: a.example, ValueFromEnv: NO_SUCH_KEY }]
 System: { Server: { Tls: { CertificateFile: none.pem, KeyFile: none.key } } }
 `,

@@ -28,7 +28,7 @@ t.test('what completes depends on where the cursor is', async t => {
   t.strictSame(at('{"rules":[{"effect": "h|"'), ['Hitl'])
   t.strictSame(at('{"rules":[{"na|'), ['name'])
   t.strictSame(at('{"rules":[{na|'), [], 'nothing is offered outside of quotation marks')
-  t.strictSame(at('{"rules":[{app|', true), ['"approvals"'])
+  t.strictSame(at('{"rules":[{app|', true), ['"approvals"', '"chatApproval"'])
   t.strictSame(at('{"rules":[{"conditions":[{"quan|'), ['quantifier'])
   t.strictSame(at('{"rules":[{"name":"a ] {","conditions":[]},{"mode":"sha|'), ['shadow'])
   t.strictSame(at('{"timez|'), ['timezone'])

@@ -36,7 +36,11 @@ const bad: [string, string | Uint8Array, number][] = [
   ['more than 1 MiB', `{"name":"${'x'.repeat(1_048_576)}"}`, 413],
 ]
 
-for (const { id, method, path, body } of readOperations(openApi).filter(({ body }) => body !== undefined)) {
+/** Slack signs the bytes of a form: test/proxy/slack.ts. */
+const takesForm = 'takeSlackClick'
+const operations = readOperations(openApi).filter(({ id, body }) => body !== undefined && id !== takesForm)
+
+for (const { id, method, path, body } of operations) {
   const at = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name]!)
 
   t.test(`${id} refuses a body that it does not take, and does nothing`, async t => {

@@ -4,19 +4,8 @@ import { spotAt } from './places.ts'
 const members: Readonly<Record<'policy' | 'rule' | 'condition', readonly string[]>> = {
   policy: ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules'],
   rule: [
-    ...[
-      'name',
-      'effect',
-      'conditions',
-      'priority',
-      'reason',
-      'title',
-      'mode',
-      'approvals',
-      'waitSeconds',
-      'chatApproval',
-    ],
-    ...['whenUndecided', 'onUnreadable', 'riskExempt', 'silence'],
+    ...['name', 'effect', 'conditions', 'priority', 'reason', 'title', 'mode', 'approvals', 'waitSeconds'],
+    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'silence'],
   ],
   condition: ['field', 'operator', 'value', 'quantifier', 'ignoreCase', 'all', 'any', 'not'],
 }
