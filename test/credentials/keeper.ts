@@ -1,16 +1,11 @@
 /** Threat T84 of SECURITY.md. */
 import t from 'tap'
-import type { CredentialSetting } from '../../src/config/credentials.ts'
 import { CredentialKeeper } from '../../src/credentials/keeper.ts'
 import { isFresh } from '../../src/credentials/state.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { tokenServer } from '../fixtures/token-server.ts'
+import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
 
-const setting: CredentialSetting = {
-  ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
-  ...{ ClientId: 'gateway', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
-  ...{ Subject: undefined, Services: [], Regions: [], TimeoutSeconds: 10 },
-}
+const setting = clientSetting()
 
 function open() {
   const clock = createClock()

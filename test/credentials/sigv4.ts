@@ -1,6 +1,16 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { sha256, signed } from '../../src/credentials/sigv4.ts'
+import { sources } from '../../src/credentials/sources.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
+
+const setting = clientSetting({ Type: 'Aws' })
+const { signal } = new AbortController()
+const partsOf = (secret: string) => ({
+  ...{ clock: createClock(), ownRequests: tokenServer() },
+  secrets: { read: async () => secret },
+})
 
 const scope = { region: 'us-east-1', service: 'service' }
 const keys = {
@@ -35,4 +45,21 @@ t.test('the signatures of botocore, for S3 and other services, with session toke
     const asked = { scope: { region, service }, payload, now: now * 1_000 }
     t.equal(signed({ method, host, path, fields }, own, asked).at(-1), auth, `${method} ${path}`)
   }
+})
+
+t.test('keys are read as credential_process prints them, with their end', async t => {
+  const keys = { AccessKeyId: 'A', SecretAccessKey: 'S' }
+  const read = (secret: unknown) => sources.Aws({ ...setting, Secret: 'key' }, partsOf(JSON.stringify(secret)), signal)
+  t.strictSame(await read(keys), { value: '{"keyId":"A","secretKey":"S"}', lifetimeMs: Number.POSITIVE_INFINITY })
+  const temporary = { ...keys, SessionToken: 'T', Expiration: '2026-01-05T11:00:00Z' }
+  t.strictSame(await read(temporary), {
+    value: '{"keyId":"A","secretKey":"S","sessionToken":"T"}',
+    lifetimeMs: 3_600_000,
+  })
+  for (const secret of ['x', null, { AccessKeyId: 'A' }, { SecretAccessKey: 'S' }]) {
+    t.match(await read(secret).catch(error => error), { kind: 'failing', message: /must be JSON with AccessKeyId/ })
+  }
+  t.match(await read({ ...temporary, Expiration: '2026-01-05T09:00:00Z' }).catch(error => error), {
+    message: /have ended/,
+  })
 })

@@ -4,13 +4,9 @@ import t from 'tap'
 import type { CredentialSetting } from '../../src/config/credentials.ts'
 import { sources } from '../../src/credentials/sources.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { type TokenServer, tokenServer } from '../fixtures/token-server.ts'
+import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
 
-const base: CredentialSetting = {
-  ...{ Name: 'shop', Type: 'ClientCredentials', Secret: 'key', TokenUrl: 'https://idp.example/token' },
-  ...{ ClientId: 'a client', ClientAuth: 'Basic', Scope: undefined, Audience: undefined, Resource: undefined },
-  ...{ Subject: undefined, Services: [], Regions: [], TimeoutSeconds: 10 },
-}
+const base = clientSetting()
 const clock = createClock()
 const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const { privateKey: ec } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -135,4 +131,31 @@ t.test('a key that is none is a failure, whose text does not repeat it', async t
 t.test('Basic has user name and password', async t => {
   const { value } = await obtain(tokenServer(), 'pass:word', { Type: 'Basic', Subject: 'user' })
   t.equal(Buffer.from(value.replace('Basic ', ''), 'base64').toString(), 'user:pass:word')
+})
+
+t.test('a key signs with the algorithm of its kind, and one of another kind is refused', async t => {
+  const algorithmOf = async (key: KeyObject) => {
+    const server = tokenServer()
+    await obtain(server, pem(key), { Type: 'JwtBearer' })
+    return (await claimsOf(server.asked[0]?.form['assertion'], key)).protectedHeader.alg
+  }
+  t.equal(await algorithmOf(generateKeyPairSync('ed25519').privateKey), 'EdDSA')
+  t.equal(await algorithmOf(generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey), 'ES384')
+  await t.rejects(algorithmOf(generateKeyPairSync('x25519').privateKey), /must be of RSA, P-256, P-384 or Ed25519/)
+  const account = JSON.stringify({ private_key: pem(rsa) })
+  t.match(await obtain(tokenServer(), account, { Type: 'JwtBearer', TokenUrl: undefined }).catch(error => error), {
+    message: /TokenUrl must be set for shop/,
+  })
+})
+
+t.test('GitHub that sends no token, and one that is over, are failures', async t => {
+  const server = tokenServer()
+  server.status = 201
+  const app: Partial<CredentialSetting> = { Type: 'GitHubApp', ClientId: '77', Subject: '4711', TokenUrl: undefined }
+  for (const answer of [{}, { token: 'x' }, { token: 7, expires_at: '2026-01-05T13:00:00Z' }]) {
+    server.answer = answer
+    t.match(await obtain(server, pem(rsa), app).catch(error => error), { message: 'GitHub sent no token.' })
+  }
+  server.answer = { token: 'x', expires_at: '2026-01-05T09:00:00Z' }
+  t.match(await obtain(server, pem(rsa), app).catch(error => error), { message: 'GitHub sent no token.' })
 })
