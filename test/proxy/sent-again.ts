@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
-import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
+import { eventually, gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 import { startRawServer } from '../fixtures/raw.ts'
 import { runs } from '../fixtures/runs.ts'
 
@@ -101,6 +101,33 @@ for (const how of ['end', 'reset'] as const) {
     t.ok(text.includes(`\nagent_gateway_upstream_retries_total ${again}\n`))
   })
 }
+
+t.test('T77 a request that is sent once more counts once in budgets of calls and of money', async t => {
+  const { url, seen } = await startUpstream(t, closesOnce('end'))
+  const Hosts = [new URL(url).host]
+  const gateway = await startGateway(t, {
+    alone,
+    config: {
+      System,
+      Metering: { Hosts },
+      Prices: [{ Host: Hosts[0], Model: '*', PerCall: 3 }],
+      Budgets: [
+        { Name: 'calls', Unit: 'Calls', Limit: 100, Per: 'Month' },
+        { Name: 'money', Limit: 100, Per: 'Month' },
+      ],
+    },
+  })
+  const { id, token } = await gateway.agent()
+  t.equal((await gateway.proxy(token, `${url}/first`)).status, 200)
+  t.equal((await gateway.proxy(token, `${url}/speech`, { method: 'PUT' })).status, 200)
+  t.strictSame(seen, ['GET /first', 'PUT /speech', 'PUT /speech'])
+  const own = async () => JSON.parse((await gateway.manage('GET', `/agents/${id}/budgets`)).text) as object[]
+  const budgets = await eventually(own, found => found.every(each => 'reserved' in each && each.reserved === 0))
+  t.match(budgets, [
+    { budget: 'calls', spent: 2 },
+    { budget: 'money', spent: 3 },
+  ])
+})
 
 t.test('with RetryIdempotent: false nothing is sent twice, and no circuit opens', async t => {
   const { url, seen } = await startUpstream(t, closesOnce('reset'))
