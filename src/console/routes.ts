@@ -72,6 +72,12 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./policies/edit.tsx')).NewPolicyPage),
   },
   {
+    pattern: '/credentials',
+    name: 'Credentials',
+    roles: readers,
+    page: later(async () => (await import('./credentials/page.tsx')).CredentialsPage),
+  },
+  {
     pattern: '/audit',
     name: 'Audit',
     roles: readers,

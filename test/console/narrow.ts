@@ -50,6 +50,7 @@ t.test('every page is accessible on a phone, in light and dark, and no wider tha
     ['/policies/careful', 'careful'],
     ['/policies/careful/edit', 'careful'],
     ['/new-policy', 'New policy'],
+    ['/credentials', 'Credentials'],
     ['/audit', 'Audit trail'],
     ['/overview', 'Overview'],
   ] as const) {

@@ -3,8 +3,10 @@ import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { search, setSearch } from '../router.ts'
+import { mayRead } from '../session.ts'
 import { spanText } from '../text.ts'
 import type { Overview } from '../types.ts'
+import { CredentialTroubles } from './credentials.tsx'
 import { Denials } from './denials.tsx'
 import './overview.css'
 import { Plots } from './plots.tsx'
@@ -38,6 +40,7 @@ export const OverviewPage: Page = () => {
         </button>
       ))}
     >
+      {mayRead.value && <CredentialTroubles />}
       <Shown reading={reading}>
         {overview => (
           <>

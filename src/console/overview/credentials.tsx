@@ -1,0 +1,15 @@
+import { useRead } from '../parts/read.ts'
+import type { Credential } from '../types.ts'
+
+/** Names the credentials that people must look at; nothing when all are well. */
+export function CredentialTroubles() {
+  const { data = [] } = useRead<readonly Credential[]>('/credentials')
+  const names = data.filter(({ state }) => state === 'failing' || state === 'needed').map(({ name }) => name)
+  if (names.length === 0) return null
+  return (
+    <p class="notice bad">
+      Not renewed: {names.slice(0, 5).join(', ')}
+      {names.length > 5 && ` and ${names.length - 5} more`}. <a href="#/credentials">Credentials</a>
+    </p>
+  )
+}
