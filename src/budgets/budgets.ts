@@ -58,7 +58,10 @@ export function createBudgets({ config, clock, store, stateOf, agents }: Budgets
 
   const raising = {
     ...{ rules: budgets.map(({ rule }) => rule), clock, agents },
-    fourEyes: config.HumanInTheLoop.FourEyes,
+    // SIGHUP changes it.
+    get fourEyes() {
+      return config.HumanInTheLoop.FourEyes
+    },
   }
 
   return {

@@ -29,6 +29,8 @@ export interface PickedCredential {
   readonly place: CredentialPlace
   /** Name in `Credentials`; undefined for a value that stands in `Upstreams` itself. */
   readonly name: string | undefined
+  /** The name, or where the value without one comes from. */
+  readonly source: string
   /** The value, for one without a name. */
   readonly value: string
   /** Stands before the value. */
@@ -66,7 +68,7 @@ export interface CredentialOptions extends SecretPlaces {
   readonly table: CredentialTable
 }
 
-interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'value' | 'prefix'> {
+interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'source' | 'value' | 'prefix'> {
   /** The credential, if it signs. */
   readonly signer: CredentialSetting | undefined
   readonly setting: UpstreamSetting
@@ -107,7 +109,9 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     },
     async renew(picked) {
       const asked = picked.flatMap(({ name, sent }) => (name && sent ? [table.renew(name, sent.version)] : []))
-      return (await Promise.all(asked)).some(Boolean)
+      const isNew = (await Promise.all(asked)).some(Boolean)
+      // The life of another one may have ended meanwhile.
+      return isNew && picked.every(({ name }) => name === undefined || table.fresh(name) !== undefined)
     },
     async prepare(upstreams) {
       const next = await read(upstreams)
@@ -122,7 +126,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
   const picked: PickedCredential[] = []
   const taken = new Set<string>()
   for (const entry of entries) {
-    const { setting, place, name, value, prefix, signer } = entry
+    const { setting, place, name, source, value, prefix, signer } = entry
     // Of several entries for one place the first counts.
     const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
     if (taken.has(key) || !applies(entry, request)) continue
@@ -131,7 +135,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
     if (isRefusal(scope)) return scope
     if (scope === undefined && setting.Override !== 'Replace' && sendsItself(place, request)) {
       if (setting.Override === 'Refuse') return conflict(place)
-    } else picked.push({ place, name, value, prefix, scope, sent: undefined })
+    } else picked.push({ place, name, source, value, prefix, scope, sent: undefined })
   }
   return picked.length === 0 ? undefined : picked
 }
@@ -150,12 +154,13 @@ function placeOne(
 }
 
 async function entryOf(setting: UpstreamSetting, index: number, options: CredentialOptions): Promise<CredentialEntry> {
-  const { Host = '', Header, Query, Prefix, Credential } = setting
+  const { Host = '', Header, Query, Prefix, Credential, ValueFromEnv, ValueFromFile } = setting
   const credential = options.Credentials.find(({ Name }) => Name === Credential)
   const { Type: type = 'Value' } = credential ?? {}
   const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
   return {
     ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
+    source: Credential ?? ValueFromEnv ?? ValueFromFile ?? '',
     signer: type === 'Aws' ? credential : undefined,
     value: await readValue(setting, index, options),
     prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
@@ -217,3 +222,14 @@ function conflict({ header, query }: CredentialPlace): Refusal {
 /** Names of credentials, for people; undefined when none has one. */
 export const namesOf = (picked: readonly PickedCredential[] | undefined): string | undefined =>
   picked?.flatMap(({ name }) => name ?? []).join(' ') || undefined
+
+/** What a request is sent with, so that another credential shows: never a value. Empty when it gets none. */
+export const identitiesOf = (picked: readonly PickedCredential[] | undefined): string =>
+  (picked ?? []).map(identityOf).join(', ')
+
+function identityOf({ place, source, scope }: PickedCredential): string {
+  const signed = scope === undefined ? '' : ` for ${scope.service} in ${scope.region}`
+  return `${placeText(place)} from ${source}${signed}`
+}
+
+export const placeText = ({ header, query }: CredentialPlace): string => (query === undefined ? header : `?${query}`)

@@ -1,7 +1,7 @@
 import { isRefusal } from '../base/refusals.ts'
 import { parseTarget } from '../base/target.ts'
 import type { Budgets } from '../budgets/budgets.ts'
-import type { PickedCredential } from '../credentials/credentials.ts'
+import { type PickedCredential, placeText } from '../credentials/credentials.ts'
 import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
@@ -192,8 +192,7 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
 }
 
 function describe({ place, name }: PickedCredential): string {
-  const where = place.query === undefined ? place.header : `?${place.query}`
-  return name === undefined ? where : `${where} (${name})`
+  return name === undefined ? placeText(place) : `${placeText(place)} (${name})`
 }
 
 type HeldItem = Parameters<HitlOptions['addedFields']>[0]

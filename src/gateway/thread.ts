@@ -204,9 +204,14 @@ async function sendLastShapes({ recorder }: Pick<DataPlane, 'recorder'>): Promis
 
 function settingsCalls(settings: LiveSettings): Pick<ThreadCalls, 'prepareSettings' | 'useSettings'> {
   let prepared: Commit | undefined
+  let last = 0
   return {
     async prepareSettings(next) {
-      prepared = await settings.prepare(next)
+      last += 1
+      const mine = last
+      const commit = await settings.prepare(next)
+      // One that was given up may end late.
+      if (mine === last) prepared = commit
     },
     async useSettings(next) {
       const commit = prepared ?? (await settings.prepare(next))

@@ -30,8 +30,8 @@ export interface HeldFacts {
   /** Claims of the agent's token. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly clientIp: string
-  /** Names of the credentials of `Credentials` that it would be sent with; absent when there is none. */
-  readonly credential?: string
+  /** Which credentials it would be sent with; empty: none. Absent in requests of earlier versions. */
+  readonly credentials?: string
 }
 
 /** The members of a decision that this folder reads; the whole decision is stored. */

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { isRefusal, StartupError } from '../../src/base/refusals.ts'
 import { parseTarget } from '../../src/base/target.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { openCredentials } from '../../src/credentials/credentials.ts'
+import { identitiesOf, openCredentials } from '../../src/credentials/credentials.ts'
 import { withCredential } from '../../src/credentials/placement.ts'
 import { createCredentialTable } from '../../src/credentials/table.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -200,4 +200,30 @@ t.test('other entries are used from one moment on; when their values cannot be r
   write('')
   await t.rejects(credentials.prepare(Upstreams), StartupError)
   t.equal(valueIn(pick()), 'two')
+})
+
+t.test('after a 401 all credentials of a request must be fresh, and one of them new', async t => {
+  let ends = Number.POSITIVE_INFINITY
+  const names = ['a', 'b']
+  const known = names.map(name => ({ ...shop, name }))
+  const need = async (name: string) =>
+    name === 'a' ? { ...shop, name, version: 2 } : { ...shop, name, freshUntil: ends }
+  const own = createCredentialTable(known, need, { steady: () => 0 })
+  const text = JSON.stringify({
+    Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+    Credentials: names.map(Name => ({ Name, Secret: 'key' })),
+    Upstreams: names.map(Credential => ({ Host: 'a.example', Credential, Header: `X-${Credential}` })),
+  })
+  const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
+  if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
+  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table: own, now: Date.now })
+  const target = targetOf('https://a.example/')
+  const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
+  if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')
+  t.equal(identitiesOf(picked), 'X-a from a, X-b from b')
+  credentials.place(picked, messageOf('/'), target.origin)
+  t.equal(await credentials.renew(picked), true)
+  ends = -1
+  for (const one of picked) one.sent = { value: 'n-1', version: 1 }
+  t.equal(await credentials.renew(picked), false, 'the life of b has ended')
 })

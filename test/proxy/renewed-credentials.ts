@@ -1,5 +1,6 @@
 /** Credentials whose tokens come from a server. Threat T83 of SECURITY.md. */
 import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
@@ -12,6 +13,8 @@ let status = 200
 let error: string | undefined
 /** Tokens that the API takes; undefined: any. */
 let accepted: ((authorization: string) => boolean) | undefined
+/** Requests for tokens that wait; undefined: none does. */
+let waitFor: (() => void)[] | undefined
 const idp = await startSecureOrigin(t, (req, res) => {
   if (req.url?.startsWith('/token/') !== true) {
     const authorization = req.headers.authorization ?? ''
@@ -20,11 +23,19 @@ const idp = await startSecureOrigin(t, (req, res) => {
     res.end(isAccepted ? 'fine' : 'who are you?')
     return
   }
+  if (waitFor !== undefined) {
+    waitFor.push(() => answerToken(res))
+    return
+  }
+  answerToken(res)
+})
+
+function answerToken(res: ServerResponse): void {
   issued += 1
   res.writeHead(error === undefined ? status : 400, { 'content-type': 'application/json' })
   const token = { access_token: `secret-token-${issued}`, token_type: 'Bearer', expires_in: 3_600 }
   res.end(JSON.stringify(error === undefined ? token : { error }))
-})
+}
 const directory = testdir(t, { policies: {} })
 const secretFile = join(directory, 'secret')
 writeFileSync(secretFile, `${secret}\n`, { mode: 0o600 })
@@ -33,7 +44,7 @@ const clientOf = (Name: string) => ({
   ...{ Name, Type: 'ClientCredentials', Secret: 'client', ClientId: 'gateway' },
   TokenUrl: `${idp.url}/token/${Name}`,
 })
-const names = ['first', 'held', 'refused', 'down', 'gone']
+const names = ['slow', 'first', 'held', 'refused', 'down', 'gone']
 const gateway = await startGateway(t, {
   directory,
   lookup: async () => ['127.0.0.1'],
@@ -107,6 +118,27 @@ t.test(
     accepted = undefined
   },
 )
+
+t.test('an agent that is revoked while its 401 is held back gets that answer, and the gateway goes on', async t => {
+  await call('/slow')
+  accepted = () => false
+  waitFor = []
+  const other = await gateway.agent()
+  const answer = gateway.proxy(other.token, `${idp.url}/slow`)
+  await eventually(
+    () => waitFor!.length,
+    count => count === 1,
+  )
+  t.equal((await gateway.manage('POST', `/agents/${other.id}/revoke`)).status, 200)
+  t.equal((await answer).headers.get('gateway-error'), 'agent_revoked')
+  const [answerIt] = waitFor
+  waitFor = undefined
+  status = 500
+  answerIt!()
+  status = 200
+  accepted = undefined
+  t.equal((await call('/first')).status, 200)
+})
 
 t.test('without a token nothing leaves, and the agent learns whether a retry helps', async t => {
   status = 500

@@ -21,7 +21,8 @@ export const recordingListener = (
     // CONNECT has no path.
     if (agent === undefined || target === undefined || decision === undefined || addressing.road === 'tunnel') return
     const at = clock.now()
-    const isPlain = !exchange.hasBody && target.query === undefined && !exchange.fields.mcp
+    const isPlain =
+      !exchange.hasBody && target.query === undefined && !exchange.fields.mcp && target.url.length <= maxKnownUrl
     const key = isPlain ? keyOf(exchange, decision, target.url) : undefined
     if (key !== undefined && recorder.count(agent.id, key, at)) return
     const { method, rawHeaders, hasBody, body } = exchange
@@ -56,6 +57,9 @@ const noSignals: readonly RiskSignal[] = []
 /** Of a request that waits for a person the agent has no answer yet. */
 const classOf = (exchange: Exchange): number =>
   exchange.hitlId === undefined ? Math.floor(statusOf(exchange) / 100) : 0
+
+/** Longer URLs are not remembered, characters. */
+const maxKnownUrl = 1_024
 
 function keyOf(exchange: Exchange, { decision, policy, rule, risk }: Decision, url: string): string | undefined {
   if (exchange.grantId !== undefined || (risk?.signals ?? noSignals).length > 0) return undefined

@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { namesOf } from '../../credentials/credentials.ts'
+import { identitiesOf } from '../../credentials/credentials.ts'
 import { type BodyFindings, findInBody } from '../../hitl/findings.ts'
 import type { HeldFacts, Suspension } from '../../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../../http/headers.ts'
@@ -90,11 +90,10 @@ function heldTrace(exchange: Decided, { tracing }: Parts): SpanIds | undefined {
 }
 
 /** Facts for the decision at the approval (decide-held.ts) that are no longer known by then. */
-function factsOf({ req, socket, fields, tokenNames, claims, credentials = [] }: Decided, parts: Parts): HeldFacts {
+function factsOf({ req, socket, fields, tokenNames, claims, credentials }: Decided, parts: Parts): HeldFacts {
   const rawHeaders = withoutTokens(withoutNominated(req.rawHeaders, fields), tokenNames)
-  const credential = namesOf(credentials)
-  const facts = { rawHeaders, claims, clientIp: parts.clientIpOf(socket, req.rawHeaders) }
-  return credential === undefined ? facts : { ...facts, credential }
+  const clientIp = parts.clientIpOf(socket, req.rawHeaders)
+  return { rawHeaders, claims, clientIp, credentials: identitiesOf(credentials) }
 }
 
 /** An answer that is passed on as events of a stream cannot have a content coding. */

@@ -2,7 +2,7 @@
 import { agentProblem } from '../../agents/agent.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
-import { namesOf, type PickedCredential } from '../../credentials/credentials.ts'
+import { identitiesOf, type PickedCredential } from '../../credentials/credentials.ts'
 import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
@@ -117,13 +117,14 @@ function keyProblem({ keys }: AgentRecord, { facts }: SendContext): Refusal | un
 }
 
 /** What was approved is a request with these credentials: with others it would act for somebody else. */
-export function credentialProblem({ credentials = [], context }: ApprovedCall): Refusal | undefined {
-  const { credential: held } = context.facts
-  const names = namesOf(credentials)
-  if (names === held) return undefined
+export function credentialProblem({ credentials, context }: ApprovedCall): Refusal | undefined {
+  const { credentials: held } = context.facts
+  const now = identitiesOf(credentials)
+  if (held === undefined || now === held) return undefined
+  const [before, after] = [held || 'no credential', now || 'none']
   return refuse(
     'wrong_state',
-    `This request was held with ${held ?? 'no credential'}, and would now be sent with ${names ?? 'none'}. It was not sent: deny it, or let it lapse.`,
+    `This request was held with ${before}, and would now be sent with ${after}. It was not sent: deny it, or let it lapse.`,
   )
 }
 

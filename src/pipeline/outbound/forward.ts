@@ -73,7 +73,11 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     this.#again = again
     exchange.sender = this
     if (exchange.credentials !== undefined && isRenewable(exchange)) {
-      this.#receiver = new RenewedAnswer(this, { renew: () => this.#renew(), resend: () => this.#resend() })
+      this.#receiver = new RenewedAnswer(this, {
+        renew: () => this.#renew(),
+        resend: () => this.#resend(),
+        isOver: () => this.#done,
+      })
     }
   }
 
@@ -114,7 +118,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
   }
 
   onResponseStart(head: ResponseHead): void {
-    if (this.isFenced()) return
+    if (this.#done || this.isFenced()) return
     const { exchange, parts } = this
     exchange.upstreamStatus = head.status
     if (head.contentLength === undefined) exchange.isEventStream = isEventStream(head.fields)

@@ -1,3 +1,4 @@
+import { asError } from '../../base/as-error.ts'
 import type { Control, ResponseHead, UpstreamHandler } from '../../upstream/handler.ts'
 import type { Sendable } from '../exchange.ts'
 
@@ -9,6 +10,8 @@ export interface RenewalActions {
   renew(): Promise<boolean>
   /** Sends the request once more, with the new value. */
   resend(): void
+  /** The exchange was answered meanwhile, or its client has left. */
+  isOver(): boolean
 }
 
 /** Whether a request can be sent once more after an answer with status 401: the upstream has not acted, and its body is here. */
@@ -52,6 +55,7 @@ export class RenewedAnswer implements UpstreamHandler {
   }
 
   onBodyWritten(): void {
+    // That write of the body is over, also of an answer that was dropped.
     this.#reader.onBodyWritten?.()
   }
 
@@ -66,10 +70,13 @@ export class RenewedAnswer implements UpstreamHandler {
     }
     this.#held = { head, chunks: [], length: 0, end: undefined }
     this.#control?.pause()
-    this.#actions.renew().then(
-      isNew => (isNew ? this.#drop() : this.#passOn()),
-      () => this.#passOn(),
-    )
+    this.#actions
+      .renew()
+      .then(
+        isNew => (isNew ? this.#drop() : this.#passOn()),
+        () => this.#passOn(),
+      )
+      .catch(error => this.#reader.onResponseError(asError(error)))
   }
 
   onResponseData(chunk: Buffer): void {
@@ -106,6 +113,7 @@ export class RenewedAnswer implements UpstreamHandler {
     const held = this.#held
     if (held === undefined) return
     this.#held = undefined
+    if (this.#actions.isOver()) return
     this.#reader.onResponseStart(held.head)
     for (const chunk of held.chunks) this.#reader.onResponseData(chunk)
     if (held.end === undefined) this.#control?.resume()

@@ -43,7 +43,7 @@ export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest
   const segments = path.slice(1).split('/')
   const places = segments.length > maxPlaces ? undefined : placesOf(segments)
   const head = { method, origin, path: places ?? [] }
-  if (places === undefined || JSON.stringify(found).length > maxShape)
+  if (places === undefined || JSON.stringify([found, places]).length > maxShape)
     return unfit({ ...head, path: [] }, 'more than is recorded')
   if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
   // Findings may lie across segments.

@@ -23,12 +23,17 @@ function open() {
     resume: () => got.push('resume'),
   }
   const renewal = Promise.withResolvers<boolean>()
-  const resend = () => got.push('resend')
-  const answer = new RenewedAnswer(reader, { renew: () => renewal.promise, resend })
+  const is = { over: false, unsendable: false }
+  const resend = () => {
+    if (is.unsendable) throw new Error('no credential')
+    got.push('resend')
+  }
+  const answer = new RenewedAnswer(reader, { renew: () => renewal.promise, resend, isOver: () => is.over })
   answer.onRequestStart(control)
   return {
     answer,
     got,
+    is,
     renewal,
     settled: () =>
       renewal.promise
@@ -102,4 +107,24 @@ t.test('an answer that had ended is not aborted', async t => {
   renewal.resolve(true)
   await settled()
   t.strictSame(got, ['begun', 'pause', 'resend'])
+})
+
+t.test('nothing is passed on of an exchange that was answered meanwhile', async t => {
+  const { answer, got, is, renewal, settled } = open()
+  answer.onResponseStart(head(401))
+  answer.onResponseData(Buffer.from('who'))
+  is.over = true
+  renewal.resolve(false)
+  await settled()
+  t.strictSame(got, ['begun', 'pause'])
+})
+
+t.test('a request that cannot be sent again fails, and nothing else does', async t => {
+  const { answer, got, is, renewal, settled } = open()
+  answer.onResponseStart(head(401))
+  is.unsendable = true
+  renewal.resolve(true)
+  await settled()
+  await settled()
+  t.match(got.at(-1), 'error no credential')
 })
