@@ -1,5 +1,5 @@
 /**
- * Grants, against approval fatigue: with an approval a reviewer lets the next requests of the same agent, rule, method,
+ * Grants, against approval fatigue: with an approval, or after it, a reviewer lets the next requests of the same agent, rule, method,
  * origin and path pass without asking. A grant replaces the review of a rule, or of the default of a policy, that asks for
  * one reviewer: never a Deny, never a risk above the threshold.
  */
@@ -14,12 +14,12 @@ import {
   type TakenKey,
 } from '../storage/store.ts'
 import {
-  type Approval,
   type GrantTerms,
   type HitlOptions,
   maxIdempotencyKey,
   type Person,
   type Suspension,
+  type Verdict,
   verdictEntry,
 } from './model.ts'
 import { shortUrl } from './short-url.ts'
@@ -49,6 +49,11 @@ export interface Grants {
   list(filter?: GrantFilter): Promise<readonly GrantRecord[]>
   /** `not_found` when no grant has that id. */
   revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
+}
+
+/** Terms, and the id when it is known. */
+export interface NewGrant extends GrantTerms {
+  readonly id?: string
 }
 
 type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
@@ -128,8 +133,11 @@ function isGrantable(decision: { source: string; policy: unknown; approvals: num
   return grantable.has(decision.source) && decision.policy !== null && decision.approvals <= 1
 }
 
-/** Why these terms cannot be granted for this item; undefined when they can. */
-export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | undefined {
+/**
+ * Why these terms cannot be granted for this item; undefined when they can.
+ * @param at where the body has the terms: before the names of the members in errors
+ */
+export function grantProblem(item: HitlBrief, terms: GrantTerms, at: 'grant.' | ''): Refusal | undefined {
   if (!isGrantable(JSON.parse(item.decision))) {
     return refuse(
       'wrong_state',
@@ -138,20 +146,20 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms): Refusal | unde
   }
   const errors: FieldError[] = []
   if (!isCount(terms.minutes, maxMinutes))
-    errors.push({ field: 'grant.minutes', message: `must be an integer from 1 to ${maxMinutes}` })
+    errors.push({ field: `${at}minutes`, message: `must be an integer from 1 to ${maxMinutes}` })
   if (!isCount(terms.maxUses, maxUses))
-    errors.push({ field: 'grant.maxUses', message: `must be an integer from 1 to ${maxUses}` })
+    errors.push({ field: `${at}maxUses`, message: `must be an integer from 1 to ${maxUses}` })
   if (terms.path !== undefined && !coversPath(item, terms.path)) {
-    errors.push({ field: 'grant.path', message: 'must be a path pattern that covers the approved request' })
+    errors.push({ field: `${at}path`, message: 'must be a path pattern that covers the approved request' })
   }
   return errors.length === 0 ? undefined : refuse('invalid_body', undefined, { errors })
 }
 
-/** The grant of an approval, with its audit entry. */
-export function makeGrant(now: number, item: HitlBrief, approval: Approval, terms: GrantTerms) {
+/** The grant of an approval, given with it or later, with its audit entry. Without an id it gets one. */
+export function makeGrant(now: number, item: HitlBrief, verdict: Verdict, { id, ...terms }: NewGrant) {
   const { origin, path } = locationOf(item.url)
   const grant: GrantRecord = {
-    id: randomUUID(),
+    id: id ?? randomUUID(),
     agentId: item.agentId,
     policyName: item.policyName ?? '',
     rule: item.rule ?? '',
@@ -161,11 +169,11 @@ export function makeGrant(now: number, item: HitlBrief, approval: Approval, term
     maxUses: terms.maxUses,
     uses: 0,
     hitlId: item.id,
-    grantedBy: approval.reviewer.id,
+    grantedBy: verdict.reviewer.id,
     createdAt: now,
     expiresAt: now + terms.minutes * 60_000,
   }
-  const entry = verdictEntry(now, approval, { action: 'hitl.grant', item, grant })
+  const entry = verdictEntry(now, verdict, { action: 'hitl.grant', item, grant })
   return { grant, entry: { ...entry, subject: grant.id } }
 }
 

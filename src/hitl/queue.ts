@@ -5,6 +5,7 @@ import type { Refusal } from '../base/refusals.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import {
   type CallerKind,
+  type GrantRecord,
   type HitlBrief,
   type HitlFilter,
   type HitlItem,
@@ -14,14 +15,14 @@ import {
   orUnavailable,
   type PastCursor,
 } from '../storage/store.ts'
-import { createAttempts } from './attempts.ts'
+import { createAttempts, type ReplayAttempts } from './attempts.ts'
 import { type Calls, createCalls, type HeldCallOptions } from './calls.ts'
 import type { Approval, Approved, HitlOptions, Person, StoredAnswer, Suspended, Suspension, Verdict } from './model.ts'
 import { parseAnswer, unseal } from './seal.ts'
 import { decideSeveral, type ItemOutcome, type SeveralVerdicts } from './several.ts'
 import { keyUsed, suspend } from './suspend.ts'
 import { giveUp, sweep } from './sweep.ts'
-import { approve, deny, extend, leave, type Withdrawal, withdraw } from './verdict.ts'
+import { approve, deny, extend, grantLater, leave, type Withdrawal, withdraw } from './verdict.ts'
 import { type VerdictNumbers, verdictsWithin } from './verdict-numbers.ts'
 import { type DetailView, detailView, lineText, pastView } from './view.ts'
 import { createWaiters, isUndecided } from './wait.ts'
@@ -71,6 +72,8 @@ export interface Queue {
   decideSeveral(verdicts: SeveralVerdicts): Promise<readonly ItemOutcome[] | Refusal>
   /** Gives a pending request more time. */
   extend(id: string, extension: Parameters<typeof extend>[2]): Promise<HitlBrief | Refusal>
+  /** Stores a grant from a request that was approved and answered. */
+  grantLater(id: string, wanted: Parameters<typeof grantLater>[2]): Promise<GrantRecord | Refusal>
   /** Takes a pending request of the agent back. */
   withdraw(id: string, withdrawal: Withdrawal): Promise<HitlBrief | Refusal>
   /** Expiry, lapsed leases, retention. Call every second or so. */
@@ -95,7 +98,6 @@ const callerOf = (viewer: Person): CallerKind => (isPrivileged(viewer) ? 'people
 export function createQueue(options: HitlOptions): Queue {
   const { store, clock, events, sealingKeys, stopping } = options
   const attempts = createAttempts(clock, options.settings.LeaseSeconds * 1_000)
-  const find = (id: string) => store.hitl.brief(id, clock.now())
   const read = (id: string, viewer: Person) => store.hitl.get(id, clock.now(), callerOf(viewer))
   const brief = (id: string, viewer: Person) => store.hitl.brief(id, clock.now(), callerOf(viewer))
   const waiters = createWaiters({ events, stopping })
@@ -112,11 +114,6 @@ export function createQueue(options: HitlOptions): Queue {
   const takeBack: Queue['withdraw'] = (id, withdrawal) => orUnavailable(withdraw(options, id, withdrawal))
   const end: HeldCallOptions['leave'] = (id, call) => leave(options, id, call)
   const calls = createCalls({ ...options, waitForVerdict, withdraw: takeBack, leave: end })
-
-  const decide: Pick<Queue, 'approve' | 'deny'> = {
-    approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
-    deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
-  }
 
   return {
     suspend: held => orUnavailable(suspend(options, held)),
@@ -139,9 +136,7 @@ export function createQueue(options: HitlOptions): Queue {
     waitForVerdict,
     waitAsCall: calls.wait,
     cancelCall: calls.cancel,
-    ...decide,
-    decideSeveral: verdicts => orUnavailable(decideSeveral({ find, ...decide }, verdicts)),
-    extend: (id, extension) => orUnavailable(extend(options, id, extension)),
+    ...reviewing(options, attempts),
     withdraw: takeBack,
     sweep: () => sweep(options, attempts),
     idle: () => attempts.idle(),
@@ -150,6 +145,24 @@ export function createQueue(options: HitlOptions): Queue {
       attempts.abort()
       return count
     },
+  }
+}
+
+type Reviewing = Pick<Queue, 'approve' | 'deny' | 'decideSeveral' | 'extend' | 'grantLater'>
+
+/** What reviewers do with held requests. */
+function reviewing(options: HitlOptions, attempts: ReplayAttempts): Reviewing {
+  const { store, clock } = options
+  const find = (id: string) => store.hitl.brief(id, clock.now())
+  const decide: Pick<Queue, 'approve' | 'deny'> = {
+    approve: (id, approval) => attempts.follow(orUnavailable(approve(options, id, approval, attempts))),
+    deny: (id, verdict) => orUnavailable(deny(options, id, verdict)),
+  }
+  return {
+    ...decide,
+    decideSeveral: verdicts => orUnavailable(decideSeveral({ find, ...decide }, verdicts)),
+    extend: (id, extension) => orUnavailable(extend(options, id, extension)),
+    grantLater: (id, wanted) => orUnavailable(grantLater(options, id, wanted)),
   }
 }
 

@@ -3,9 +3,9 @@
  * time, the store accepts one; the others are refused with the recorded outcome.
  */
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import type { ClaimedRaise, EndedCall, HitlBrief } from '../storage/store.ts'
+import type { ClaimedRaise, EndedCall, GrantRecord, HitlBrief } from '../storage/store.ts'
 import type { ReplayAttempts } from './attempts.ts'
-import { grantProblem } from './grants.ts'
+import { grantProblem, makeGrant, type NewGrant } from './grants.ts'
 import {
   type Approval,
   type Approved,
@@ -38,7 +38,7 @@ export async function approve(
   if (isRefusal(item)) return item
   const resend = approval.resend === true
   if (!isClaimable(item, resend)) return notClaimable(item)
-  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant))
+  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant, 'grant.'))
   if (problem !== undefined) return problem
   const raise = raiseOf(options, item, approval)
   if (isRefusal(raise)) return raise
@@ -134,6 +134,28 @@ export async function deny(options: HitlOptions, id: string, verdict: Verdict): 
   if (request !== undefined) options.onDenied?.(item, request)
   return outcome.denied
 }
+
+/**
+ * A grant from a request that was approved before, for what a grant given with the approval is for. `already_exists` when
+ * a grant has the id.
+ */
+export async function grantLater(
+  options: HitlOptions,
+  id: string,
+  { terms, ...verdict }: Verdict & { readonly terms: NewGrant },
+): Promise<GrantRecord | Refusal> {
+  const item = await verdictOn(options, id, verdict)
+  if (isRefusal(item)) return item
+  if (item.status !== 'Approved' || item.replay !== 'completed') return notAnswered
+  const { agentId } = item
+  const problem = voterProblem(options, item, verdict.reviewer.id) ?? options.agentProblem(agentId)
+  const refused = problem ?? grantProblem(item, terms, '')
+  if (refused !== undefined) return refused
+  const { grant, entry } = makeGrant(options.clock.now(), item, verdict, terms)
+  return (await options.store.grants.insert(grant, entry)) ? grant : refuse('already_exists')
+}
+
+const notAnswered = refuse('wrong_state', 'Only a request that was approved and answered can be granted afterwards.')
 
 /** Longest life of a request that reviewers extend, milliseconds. */
 const longestLife = 24 * 3_600_000

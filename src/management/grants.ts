@@ -1,12 +1,16 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
+import { isRefusal } from '../base/refusals.ts'
+import type { GrantTerms } from '../hitl/model.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
-import { done, type Handlers, textsOf } from './call.ts'
+import { bodyOf, done, type Handlers, textsOf } from './call.ts'
+import { createOnce } from './idempotency.ts'
 import { someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
+import { verdict } from './verdicts.ts'
 
-/** Grants: listing and ending them. */
-export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): Handlers['guarded'] {
+/** Grants: giving them after the approval, listing and ending them. */
+export function grantHandlers({ hitl: { grants, queue }, registry, store }: ManagementParts): Handlers['guarded'] {
   const show = (grant: GrantRecord) => {
     const { id, agentId, ...rest } = grant
     const name = registry.get(agentId)?.name
@@ -22,6 +26,25 @@ export function grantHandlers({ hitl: { grants }, registry }: ManagementParts): 
     }
   }
   return {
+    grantFromRequest(call) {
+      const { named: hitlId } = call
+      return createOnce(call, {
+        within: ['grantFromRequest', hitlId],
+        // The trail also knows grants that have ended.
+        async wasCreated(id) {
+          const { items } = await store.audit.list({ page: 1, pageSize: 1 }, { subject: id, action: 'hitl.grant' })
+          return items.length > 0
+        },
+        onRepeat: 'To give another grant, use another Idempotency-Key.',
+        async create(id) {
+          const given = await queue.grantLater(hitlId, {
+            ...verdict(call),
+            terms: { ...bodyOf<GrantTerms>(call), ...id },
+          })
+          return isRefusal(given) ? given : jsonReply(201, show(given))
+        },
+      })
+    },
     async listGrants(call) {
       const { agentId } = textsOf(call)
       const filter = { ...someOf(call), ...(agentId !== undefined && { agentId: agentId.toLowerCase() }) }

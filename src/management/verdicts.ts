@@ -45,7 +45,7 @@ function approvedReply(approved: Approved): Reply {
 const voter = ({ caller, requestId }: ManagementCall) => ({ reviewer: caller.agent, requestId })
 
 /** Who decides, and what that person saw (`If-Match`, RFC 9110 section 13.1.1). */
-function verdict(call: ManagementCall): Verdict {
+export function verdict(call: ManagementCall): Verdict {
   const { 'if-match': field } = call.req.headers
   if (field === undefined || field.trim() === '*') return voter(call)
   const tags = field.split(',').map(tag => /^\s*"([\x21\x23-\x7e]*)"\s*$/.exec(tag)?.[1])

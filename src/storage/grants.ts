@@ -49,7 +49,8 @@ export interface GrantFilter {
 }
 
 export interface GrantTable {
-  insert(grant: GrantRecord, entry: AuditEntry): Promise<void>
+  /** False when a grant has this id. */
+  insert(grant: GrantRecord, entry: AuditEntry): Promise<boolean>
   /** Those of an agent that are unexpired at `now` and not used up, oldest first. */
   active(now: number, agentId: string): Promise<readonly GrantRecord[]>
   /** The same of all agents, for people. */

@@ -26,6 +26,18 @@ t.test('a grant says what it lets pass, and ends when a reviewer ends it', async
   t.equal(await post('/mails/8'), 202)
 })
 
+t.test('a grant is given on the page of a request that was approved before', async t => {
+  const id = await hold('/notes/1')
+  await (await approve(id)).arrayBuffer()
+  const page = await signedIn(t, reviewer, { route: `/requests/${id}` })
+  await page.getByRole('button', { name: 'Grant the next ones…' }).click()
+  await sees(t, page.getByRole('dialog'), 'up to 10 more requests')
+  await assertAccessible(t, page, 'granting afterwards')
+  await page.getByRole('button', { name: 'Give the grant' }).click()
+  await sees(t, page, 'The grant is in force.')
+  t.equal(await post('/notes/1'), 200)
+})
+
 t.test('an auditor sees grants and cannot end them', async t => {
   await approve(await hold('/pay'), { grant: { minutes: 10, maxUses: 5 } })
   const auditor = await bench.agent({ name: 'audrey', roles: ['auditor'] })

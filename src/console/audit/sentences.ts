@@ -29,7 +29,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'hitl.digestMismatch': 'found another request than was held under',
   'hitl.expire': 'let expire',
   'hitl.extend': 'gave more time to',
-  'hitl.grant': 'gave a grant with the approval of',
+  'hitl.grant': 'gave a grant from the approval of',
   'hitl.grant.revoke': 'ended the grant',
   'hitl.grant.use': 'used the grant',
   'hitl.refused': 'may not decide',

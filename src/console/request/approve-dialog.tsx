@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import { type Failure, failureOf, offline, send } from '../api.ts'
+import { change, type Failure, failureOf, offline, send } from '../api.ts'
 import { placeOf } from '../body/url.ts'
 import { announce, toast } from '../notices.ts'
 import { drafts, setDraft } from '../queue/choice.ts'
 import { timeText } from '../text.ts'
-import type { HeldBudget, HitlRequest } from '../types.ts'
+import type { GrantTerms, HeldBudget, HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
 import { keepAnswer } from './sent-answer.ts'
@@ -12,12 +12,11 @@ import { keepAnswer } from './sent-answer.ts'
 /** Sends what is on the screen, with or without a grant for the next requests like it. */
 export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly withGrant: boolean }) {
   const { view } = props
-  const [minutes, setMinutes] = useState(60)
-  const [maxUses, setMaxUses] = useState(10)
+  const [terms, setTerms] = useState(usualTerms)
   const [raise, setRaise] = useState(Number.NaN)
   const comment = drafts.value.get(view.id) ?? ''
   const act = async () => {
-    const grant = withGrant ? { grant: { minutes, maxUses } } : {}
+    const grant = withGrant ? { grant: terms } : {}
     const raised = Number.isNaN(raise) ? {} : { raise: { amount: raise } }
     const failure = await approve(view, { ...(comment !== '' && { comment }), ...grant, ...raised })
     if (failure === undefined) setDraft(view.id, '')
@@ -33,37 +32,70 @@ export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly 
       act={act}
     >
       {!last && <p>Nothing is sent yet: another reviewer must approve it too.</p>}
-      {withGrant && (
-        <fieldset>
-          <legend>Grant</legend>
-          <div class="inline">
-            <label>
-              Minutes
-              <input
-                type="number"
-                min={1}
-                max={480}
-                value={minutes}
-                onInput={event => setMinutes(event.currentTarget.valueAsNumber)}
-              />
-            </label>
-            <label>
-              Uses
-              <input
-                type="number"
-                min={1}
-                max={1000}
-                value={maxUses}
-                onInput={event => setMaxUses(event.currentTarget.valueAsNumber)}
-              />
-            </label>
-          </div>
-          <p>{scopeOf(view, minutes, maxUses)}</p>
-        </fieldset>
-      )}
+      {withGrant && <TermsFields view={view} terms={terms} onChange={setTerms} />}
       {view.budget !== undefined && last && <RaiseField budget={view.budget} value={raise} onInput={setRaise} />}
       <CommentField value={comment} onInput={text => setDraft(view.id, text)} isFirst />
     </Confirm>
+  )
+}
+
+/** Gives a grant from a request that was approved before. */
+export function GrantDialog(props: DialogProps) {
+  const { view } = props
+  const [terms, setTerms] = useState(usualTerms)
+  const [key] = useState(() => crypto.randomUUID())
+  const act = () => change('POST', `/hitl/${view.id}/grant`, { body: terms, digest: view.digest, idempotencyKey: key })
+  return (
+    <Confirm
+      {...props}
+      title="Grant the next ones"
+      verb="Give the grant"
+      tone="primary"
+      said="The grant is in force."
+      act={act}
+    >
+      <TermsFields view={view} terms={terms} onChange={setTerms} />
+    </Confirm>
+  )
+}
+
+const usualTerms: GrantTerms = { minutes: 60, maxUses: 10 }
+
+interface TermsProps {
+  readonly view: HitlRequest
+  readonly terms: GrantTerms
+  readonly onChange: (terms: GrantTerms) => void
+}
+
+function TermsFields({ view, terms, onChange }: TermsProps) {
+  const { minutes, maxUses } = terms
+  return (
+    <fieldset>
+      <legend>Grant</legend>
+      <div class="inline">
+        <label>
+          Minutes
+          <input
+            type="number"
+            min={1}
+            max={480}
+            value={minutes}
+            onInput={event => onChange({ ...terms, minutes: event.currentTarget.valueAsNumber })}
+          />
+        </label>
+        <label>
+          Uses
+          <input
+            type="number"
+            min={1}
+            max={1000}
+            value={maxUses}
+            onInput={event => onChange({ ...terms, maxUses: event.currentTarget.valueAsNumber })}
+          />
+        </label>
+      </div>
+      <p>{scopeOf(view, minutes, maxUses)}</p>
+    </fieldset>
   )
 }
 

@@ -5,7 +5,7 @@ import { toast } from '../notices.ts'
 import type { Row } from '../queue/store.ts'
 import { isAdmin, mayDecide, me } from '../session.ts'
 import type { HitlRequest } from '../types.ts'
-import { ApproveDialog } from './approve-dialog.tsx'
+import { ApproveDialog, GrantDialog } from './approve-dialog.tsx'
 import { DenyDialog } from './deny-dialog.tsx'
 import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
 
@@ -26,7 +26,10 @@ interface VerdictProps {
 /** For the reviewer whose dialog it closed. */
 export const expiredText = 'This request expired while the dialog was open. Nothing was sent.'
 
-type Asked = 'approve' | 'grant' | 'deny' | 'resend' | 'quarantine'
+type Asked = 'approve' | 'grant' | 'deny' | 'resend' | 'quarantine' | 'grantLater'
+
+/** Asked of a request that no longer waits. */
+const later: ReadonlySet<Asked> = new Set(['resend', 'grantLater'])
 
 /** What the reviewer can do. Each opens a confirmation; nothing is sent from here. */
 export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: VerdictProps) {
@@ -51,11 +54,11 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   // Before the next key: a dialog ends with its request, unless its own verdict is being answered.
   useLayoutEffect(() => {
     onAsk(asked !== undefined)
-    if (asked !== undefined && asked !== 'resend' && !waits && !isBusy) end(problem ?? endedText(view, row))
+    if (asked !== undefined && !later.has(asked) && !waits && !isBusy) end(problem ?? endedText(view, row))
   }, [asked, waits, isBusy])
   const done = () => {
     setAsked(undefined)
-    if (asked === 'quarantine') onStale()
+    if (asked === 'quarantine' || asked === 'grantLater') onStale()
     else onDone()
   }
   const busy = (is: boolean, what?: string) => {
@@ -63,7 +66,6 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
     setProblem(what)
   }
   const props = { view, onClose: close, onDone: done, onEnded: end, onBusy: busy }
-  const maySend = view.replay === 'failed' || view.replay === 'unknown'
   return (
     <>
       {why !== undefined && waits && <p class="notice">{why}</p>}
@@ -76,16 +78,11 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
         />
       )}
       <Approvals view={view} />
-      {why === undefined && maySend && (
-        <p class="actions">
-          <button type="button" class="danger" onClick={() => setAsked('resend')}>
-            Send again…
-          </button>
-        </p>
-      )}
+      <Later view={view} mayDecide={why === undefined} onAsk={setAsked} />
       {(asked === 'approve' || asked === 'grant') && <ApproveDialog {...props} withGrant={asked === 'grant'} />}
       {asked === 'deny' && <DenyDialog {...props} />}
       {asked === 'resend' && <ResendDialog {...props} />}
+      {asked === 'grantLater' && <GrantDialog {...props} />}
       {asked === 'quarantine' && <QuarantineDialog {...props} />}
     </>
   )
@@ -154,6 +151,38 @@ function endedText(view: HitlRequest, row: Row | undefined): string {
     default:
       return `This request was ${what}${who} while the dialog was open. The dialog is closed.`
   }
+}
+
+interface LaterProps {
+  readonly view: HitlRequest
+  readonly mayDecide: boolean
+  readonly onAsk: (what: 'resend' | 'grantLater') => void
+}
+
+/** What may be done with a request that was sent. */
+function Later({ view, mayDecide, onAsk }: LaterProps) {
+  const maySend = mayDecide && (view.replay === 'failed' || view.replay === 'unknown')
+  if (!maySend && !mayGrantLater(view)) return null
+  return (
+    <p class="actions">
+      {maySend ? (
+        <button type="button" class="danger" onClick={() => onAsk('resend')}>
+          Send again…
+        </button>
+      ) : (
+        <button type="button" onClick={() => onAsk('grantLater')}>
+          Grant the next ones…
+        </button>
+      )}
+    </p>
+  )
+}
+
+/** Grants pass no budget, and answer no rule that asks for two. */
+function mayGrantLater({ status, replay, budget, approvalsNeeded = 1, agentId }: HitlRequest): boolean {
+  const isAnswered = status === 'Approved' && replay === 'completed'
+  const isOurs = mayDecide.value && agentId !== me.value?.id
+  return isAnswered && isOurs && budget === undefined && approvalsNeeded < 2
 }
 
 /** A form that would be refused is never shown. */

@@ -33,8 +33,14 @@ export const usedUp = (db: Db) => db.selectFrom('grants').select('id').whereRef(
 
 export const grants: Operations<'grants'> = {
   async insert(unit, grant, entry) {
-    await unit.db.insertInto('grants').values(grant).execute()
+    const inserting = unit.db
+      .insertInto('grants')
+      .values(grant)
+      .onConflict(on => on.column('id').doNothing())
+    const rows = await inserting.returning('id').execute()
+    if (rows.length === 0) return false
     unit.audit(entry)
+    return true
   },
 
   async active(db, now, agentId) {

@@ -94,6 +94,14 @@ export function grants(t: Test, engine: Engine): void {
     t.strictSame(await store.grants.active(1_500, 'a2'), [g1])
   })
 
+  t.test('of two grants with one id the first is stored, with its entry', async t => {
+    const store = await engine(t)
+    t.equal(await store.grants.insert(grant('g1'), entry('g')), true)
+    t.equal(await store.grants.insert(grant('g1', { maxUses: 9 }), entry('g')), false)
+    t.strictSame(await store.grants.list(1_500), [grant('g1')])
+    t.equal((await actions(store)).filter(action => action === 'g').length, 1)
+  })
+
   t.test('a grant is removed once, and pruning removes what is of no more use', async t => {
     const store = await engine(t)
     for (const over of [{}, { expiresAt: 1_500 }, { maxUses: 1, uses: 1 }, { expiresAt: 1_501 }])
