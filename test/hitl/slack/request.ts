@@ -11,6 +11,7 @@ import {
   verdictsOn,
 } from '../../../src/hitl/slack/request.ts'
 import { detectors } from '../../../src/policy/detectors/detectors.ts'
+import type { StaleMessage } from '../../../src/storage/messages.ts'
 import type { HitlBrief } from '../../../src/storage/store.ts'
 
 const sight: RequestSight = {
@@ -111,3 +112,20 @@ t.test(
     t.strictSame(offered({ status: 'Denied' }), [])
   },
 )
+
+t.test('the message of a request that has ended says what became of it, and by whom', async t => {
+  const ended = (more: Partial<StaleMessage>) => {
+    const stale = { reference: '1.1', hitlId: 'h1', status: 'Approved', replay: null, decidedBy: 'r' } as const
+    return endMessage({ ...stale, responseStatus: 201, shown: '[]', digest: '', ...more }, id => names.get(id)).text
+  }
+  const names = new Map([['r', 'Rita']])
+  t.match(ended({ status: 'Denied' }), 'Denied by Rita')
+  t.match(ended({ status: 'Denied', decidedBy: 'gone' }), 'Denied by gone')
+  t.match(ended({ status: 'Denied', decidedBy: null }), 'Denied by a reviewer')
+  t.match(ended({ status: 'Withdrawn' }), 'Withdrawn by its agent')
+  t.match(ended({ status: 'Expired' }), 'Expired without a verdict')
+  t.match(ended({ replay: 'completed' }), 'Approved by Rita: answered with 201')
+  t.match(ended({ replay: 'failed' }), 'Approved by Rita: sent, without an answer')
+  t.match(ended({ replay: 'unknown' }), 'Approved by Rita: perhaps sent')
+  t.match(ended({}), 'Approved by Rita: sending')
+})
