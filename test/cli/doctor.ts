@@ -113,3 +113,23 @@ t.test('a service that is silent ends the look with a failure, and the others ar
   t.match(of('receivers'), [{ level: 'fail', text: 'no answer within 5 seconds' }])
   t.equal(of('files').length, 1)
 })
+
+t.test(
+  'too few open files, a full promise of held requests and a folder that is a file are told with a remedy',
+  async t => {
+    const folder = emptyFolder(t)
+    const data = testdir(t, {})
+    chmodSync(data, 0o750)
+    writeFileSync(`${folder}/file`, '')
+    const many = { System: { Server: { MaxConnections: 2_000_000_000 } } }
+    const held = { HumanInTheLoop: { MaxStoredBytes: 9_000_000_000_000_000 } }
+    const { of } = await doctor(folder, { ...many, ...held, Storage: { DataDirectory: data } })
+    t.match(of('files'), [{ level: /warn|fail/, text: /can need 2\d{9}/, remedy: /LimitNOFILE=2\d{9}/ }])
+    t.match(of('data'), [
+      { level: 'warn', text: /may take/, remedy: /lower HumanInTheLoop:MaxStoredBytes/ },
+      { level: 'ok' },
+    ])
+    const other = await doctor(folder, { Storage: { DataDirectory: 'file/data' } })
+    t.match(other.of('data'), [{ level: 'fail', text: /cannot be read \(ENOTDIR\)/, remedy: /chown/ }])
+  },
+)
