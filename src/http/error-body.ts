@@ -62,7 +62,7 @@ function membersOf(format: ErrorFormat, { refusal: code, status, detail }: Refus
   if (format === 'google') {
     return { error: { code: status, message: detail, status: googleStatus.get(status) ?? 'UNKNOWN', details: [] } }
   }
-  if (format === 'registry') return { errors: [{ code: code.toUpperCase(), message: detail }] }
+  if (format === 'registry') return { errors: [{ code: registryCode(code), message: detail }] }
   return format === 'slack' ? { ok: false, error: code } : { error: detail }
 }
 
@@ -110,3 +110,6 @@ const googleStatus: ReadonlyMap<number, string> = new Map([
   [503, 'UNAVAILABLE'],
   [504, 'DEADLINE_EXCEEDED'],
 ])
+
+/** Clients know the codes of OCI Distribution 1.1, and show others as they are or as unknown. */
+const registryCode = (code: string): string => (code === 'unauthenticated' ? 'UNAUTHORIZED' : code.toUpperCase())

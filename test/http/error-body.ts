@@ -25,6 +25,8 @@ t.test('clients of registries of images get a list of errors', async t => {
     code: 'policy_denied',
     errors: [{ code: 'POLICY_DENIED', message: 'Closed on Sundays' }],
   })
+  const { errors } = JSON.parse(sent('registry', refuse('unauthenticated')).body)
+  t.match(errors, [{ code: 'UNAUTHORIZED' }], 'clients ask for a key when they know the code')
 })
 
 t.test('T20 a reason phrase is one short line of ASCII', async t => {
