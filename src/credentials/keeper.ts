@@ -102,10 +102,8 @@ export class CredentialKeeper {
   async #attempt(): Promise<void> {
     const { clock, onAttempt } = this.#parts
     const asked = clock.steady()
-    const limit = AbortSignal.timeout(this.setting.TimeoutSeconds * 1_000)
-    const signal = AbortSignal.any([limit, this.#stopping.signal])
     try {
-      const obtained = await sources[this.setting.Type](this.setting, this.#parts, signal)
+      const obtained = await sources[this.setting.Type](this.setting, this.#parts, this.#stopping.signal)
       this.#failures = 0
       this.#notBefore = 0
       this.renewedAt = clock.now()

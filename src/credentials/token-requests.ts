@@ -9,11 +9,15 @@ import { CredentialError } from './state.ts'
 
 /** Life of a token whose server does not state it, milliseconds. */
 const usualLifetimeMs = 3_600_000
+const neverAborts = new AbortController().signal
+/** Milliseconds. */
+const limitOf = ({ TimeoutSeconds }: CredentialSetting): number => TimeoutSeconds * 1_000
+
 /** RFC 6749 section 4.4. */
 export const clientCredentials: Obtain = async (setting, parts, signal) => {
   const secret = await parts.secrets.read(secretOf(setting))
   const { server, client } = endpointOf(setting, setting.TokenUrl)
-  const options = { [oauth.customFetch]: fetchWith(parts), signal }
+  const options = { [oauth.customFetch]: fetchWith(setting, parts), signal }
   const asked = parametersOf(setting)
   return tokenOf(setting, async () => {
     const authentication = clientAuthentication(setting, secret, parts)
@@ -27,7 +31,7 @@ export const jwtBearer: Obtain = async (setting, parts, signal) => {
   const account = accountOf(await parts.secrets.read(secretOf(setting)), setting)
   const tokenUrl = setting.TokenUrl ?? account.tokenUrl
   const { server, client } = endpointOf(setting, tokenUrl)
-  const options = { [oauth.customFetch]: fetchWith(parts), signal }
+  const options = { [oauth.customFetch]: fetchWith(setting, parts), signal }
   const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
   return tokenOf(setting, async () => {
     const subject = setting.Subject ?? (account.isGoogle ? undefined : account.issuer)
@@ -48,7 +52,7 @@ export const gitHubApp: Obtain = async (setting, parts, signal) => {
   const url = setting.TokenUrl ?? `https://api.github.com/app/installations/${setting.Subject}/access_tokens`
   const headers = ['Accept', 'application/vnd.github+json', 'Authorization', `Bearer ${assertion}`]
   const message = { url, headers: [...headers, 'User-Agent', 'agent-gateway'], body: '' }
-  const answer = await parts.ownRequests.ask(message, signal)
+  const answer = await parts.ownRequests.ask(message, signal, limitOf(setting))
   if (answer.status === 404) throw new CredentialError('needed', `There is no installation ${setting.Subject}.`)
   if (answer.status !== 201) throw new CredentialError('failing', `GitHub answers with status ${answer.status}.`)
   const { token, expires_at: end } = jsonOf(answer.body)
@@ -114,14 +118,14 @@ function problemOf(error: unknown): unknown {
     : error
 }
 
+type TokenFetch = NonNullable<oauth.TokenEndpointRequestOptions[typeof oauth.customFetch]>
+
 /** The library's requests take the gateway's way to other servers, with its checks of addresses; no redirect is followed. */
-function fetchWith({
-  ownRequests,
-}: SourceParts): NonNullable<oauth.TokenEndpointRequestOptions[typeof oauth.customFetch]> {
+function fetchWith(setting: CredentialSetting, { ownRequests }: SourceParts): TokenFetch {
   return async (url, { headers, body = '', signal }) => {
     const fields = [...Object.entries(headers), ['accept-encoding', 'identity']].flat()
     const message = { url, headers: fields, body: String(body) }
-    const answer = await ownRequests.ask(message, signal ?? new AbortController().signal)
+    const answer = await ownRequests.ask(message, signal ?? neverAborts, limitOf(setting))
     if (hasContentCoding(answer.fields))
       throw new CredentialError('failing', 'The token server sent a compressed answer.')
     const { status, text } = mended(answer.status, answer.body)

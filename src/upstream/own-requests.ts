@@ -28,8 +28,12 @@ class OwnRequestError extends Error {
 export interface OwnRequests {
   /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
   post(message: PostMessage, signal: AbortSignal): Promise<number>
-  /** Posts once, and reads the answer, whatever its status: at most 64 KiB. Rejects as `post` does. */
-  ask(message: PostMessage, signal: AbortSignal): Promise<OwnAnswer>
+  /**
+   * Posts once, and reads the answer, whatever its status: at most 64 KiB. Rejects as `post` does.
+   *
+   * @param ms for the whole exchange, milliseconds; absent: as long as `post`
+   */
+  ask(message: PostMessage, signal: AbortSignal, ms?: number): Promise<OwnAnswer>
   /** Reads a small document: status 200, neither compressed nor longer than 64 KiB. */
   fetch(url: URL): Promise<Uint8Array>
   /** Opens a TCP connection in the clear: the protocol on it is the caller's. */
@@ -70,15 +74,16 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
     return body
   }
 
-  const send = ({ url, headers, body }: PostMessage, limits: Omit<Limits, 'ms'>): Promise<OwnAnswer> => {
+  const send = ({ url, headers, body }: PostMessage, limits: Limits): Promise<OwnAnswer> => {
     const { origin, path } = destinationOf(new URL(url))
     const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
-    return exchange(origin, request, { ms: postTimeoutMs, ...limits }, parts)
+    return exchange(origin, request, limits, parts)
   }
 
   return {
-    post: async (message, signal) => (await send(message, { bytes: 0, signal })).status,
-    ask: (message, signal) => send(message, { bytes: maxDocumentBytes, signal, readsErrors: true }),
+    post: async (message, signal) => (await send(message, { ms: postTimeoutMs, bytes: 0, signal })).status,
+    ask: (message, signal, ms = postTimeoutMs) =>
+      send(message, { ms, bytes: maxDocumentBytes, signal, readsErrors: true }),
     fetch: url => read(url, { method: 'GET', fields: documentFields, body: null }),
     async connect(host, port, signal) {
       const origin = createOrigin('http', normaliseHost(host) ?? host, port)

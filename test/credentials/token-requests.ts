@@ -159,3 +159,13 @@ t.test('GitHub that sends no token, and one that is over, are failures', async t
   server.answer = { token: 'x', expires_at: '2026-01-05T09:00:00Z' }
   t.match(await obtain(server, pem(rsa), app).catch(error => error), { message: 'GitHub sent no token.' })
 })
+
+t.test('a token server has as long as TimeoutSeconds says', async t => {
+  const server = tokenServer()
+  await obtain(server, 'secret', { TimeoutSeconds: 45 })
+  t.equal(server.limitMs, 45_000)
+  server.status = 201
+  server.answer = { token: 'ghs_1', expires_at: '2026-01-05T13:00:00Z' }
+  await obtain(server, pem(rsa), { Type: 'GitHubApp', Subject: '4711', TokenUrl: undefined, TimeoutSeconds: 7 })
+  t.equal(server.limitMs, 7_000)
+})
