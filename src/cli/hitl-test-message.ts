@@ -34,9 +34,9 @@ export async function run(shell: Shell): Promise<number> {
     ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
   })
   try {
-    const slack = testChannels(config, upstreams.ownRequests)
+    const others = testChannels(config, upstreams.ownRequests)
     const { post } = upstreams.ownRequests
-    const receivers = receiversOf({ config, clock: systemClock, upstreams, post, slack })
+    const receivers = receiversOf({ config, clock: systemClock, upstreams, post, others })
     const tested = await Promise.all(receivers.map(test))
     if (values.json === true) printJson(shell, { receivers: tested })
     else print(shell, tested)

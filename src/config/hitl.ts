@@ -1,8 +1,8 @@
 import { hitlEvents } from '../base/hitl-events.ts'
 import { defaultRisk } from '../policy/risk/risk-signals.ts'
 import { chosenSecretProblem } from './entropy.ts'
-import { hitlEvent, hostName, httpUrl, mailAddress, slackId } from './formats.ts'
-import { choice, integer, list, number, objects, optional, secret, secretFile, text } from './setting.ts'
+import { hitlEvent, hostName, hostPattern, httpUrl, mailAddress, slackId } from './formats.ts'
+import { boolean, choice, integer, list, number, objects, optional, secret, secretFile, text } from './setting.ts'
 
 /** Whose events a receiver gets. */
 const wantedRequests = {
@@ -87,6 +87,16 @@ export const hitl = {
       'Verdicts that linked reviewers may give in Slack; rules: approvals too, where the rule has chatApproval.',
     ),
     ApiUrl: text('https://slack.com/api', 'Address of the Web API; another one for GovSlack.', httpUrl),
+  },
+  Push: {
+    Enabled: boolean(
+      false,
+      'Reviewers may switch on notifications of their browsers and phones in the console (Web Push).',
+    ),
+    Hosts: list('Push services of browsers that may be called.', hostPattern, [
+      ...['fcm.googleapis.com', 'updates.push.services.mozilla.com'],
+      ...['.push.apple.com', '.notify.windows.com'],
+    ]),
   },
   Email: {
     Host: optional('SMTP server for e-mail about requests held for review; absent: no e-mail.', hostName),

@@ -22,6 +22,14 @@ export function slackProblem({ BotToken, ...slack }: Config['HumanInTheLoop']['S
   return protocol === 'http:' && !isLoopback(hostname) && 'ApiUrl must be an https URL'
 }
 
+export function pushProblem({ HumanInTheLoop: { Push }, System }: Config): string | false {
+  if (!Push.Enabled) return false
+  const { Enabled, PublicUrl } = System.Server.Management
+  const url = Enabled ? PublicUrl : System.PublicUrl
+  if (url === undefined) return 'must be set for Web Push: push services are told who sends'
+  return !url.startsWith('https:') && !isLoopback(new URL(url).hostname) && 'must be an https URL for Web Push'
+}
+
 export function serviceProblem({ Format, Key, Url }: Config['HumanInTheLoop']['Webhooks'][number]): string | undefined {
   if (Format === 'pagerDuty' && Key === undefined) return 'Key must be set: the integration key of PagerDuty'
   if (Key !== undefined && Format !== 'pagerDuty' && Format !== 'ntfy') return `Key is not used by the format ${Format}`

@@ -3,6 +3,7 @@ import { call, type Failure } from './api.ts'
 import { Copy } from './parts/copy.tsx'
 import { Dialog } from './parts/dialog.tsx'
 import { Failed } from './parts/states.tsx'
+import { PushSwitch } from './push-switch.tsx'
 import { hasRole, me } from './session.ts'
 
 interface LinkCode {
@@ -50,6 +51,7 @@ export function Account({ onClose }: { readonly onClose: () => void }) {
           )}
         </>
       )}
+      {hasRole('reviewer', 'admin') && <PushSwitch />}
       {failure && <Failed failure={failure} />}
       <p class="actions">
         <button type="button" onClick={onClose} data-first>

@@ -75,7 +75,11 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     credentials: manageCredentials(parts),
     grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
-    consoleFiles: { folder: parts.consoleFolder ?? builtConsole, provider: providerOf(config) },
+    consoleFiles: {
+      folder: parts.consoleFolder ?? builtConsole,
+      provider: providerOf(config),
+      hasPush: config.HumanInTheLoop.Push.Enabled,
+    },
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,
     authority: parts.authority,

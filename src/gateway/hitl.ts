@@ -5,13 +5,14 @@ import { type PickedCredential, placeText } from '../credentials/credentials.ts'
 import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
 import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
+import { createPush, type Push } from '../hitl/push/push.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { eventData, mayDecide } from '../hitl/view.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { inTime } from '../runtime/clock.ts'
 import { type EventNote, keptEvents } from '../storage/events.ts'
 import { reviewTime, verdicts } from '../telemetry/layout.ts'
-import type { Base } from './base.ts'
+import { type Base, consoleUrlOf } from './base.ts'
 import type { DataPlane } from './data-plane.ts'
 import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
@@ -42,6 +43,8 @@ export interface Hitl {
   readonly events: EventLog
   /** Undefined without a Slack app. */
   readonly slack: Slack | undefined
+  /** Undefined without Web Push. */
+  readonly push: Push | undefined
   /** Aborts when the gateway stops: ends event streams and waits. */
   readonly stopping: AbortSignal
   /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
@@ -102,9 +105,10 @@ export function createHitl(parts: HitlParts): Hitl {
     onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
   })
   const slack = openSlack({ ...parts, queue, reviewerOf: id => reviewerOf(identity, id) })
+  const push = openPush(parts)
   const receivers = openReceivers({
     ...parts,
-    slack: slack?.channels ?? [],
+    others: [...(slack?.channels ?? []), ...(push?.receivers ?? [])],
     ...{ describe: describing(identity), ownerOf: id => identity.registry.get(id)?.ownerId },
   })
   let sweeping: Promise<void> | undefined
@@ -115,7 +119,7 @@ export function createHitl(parts: HitlParts): Hitl {
     await slack?.sweep()
   }
   return {
-    ...{ queue, slack },
+    ...{ queue, slack, push },
     grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
     stopping: stopping.signal,
@@ -134,6 +138,18 @@ export function createHitl(parts: HitlParts): Hitl {
       return count
     },
   }
+}
+
+function openPush({ config, clock, store, identity, upstreams, report }: HitlParts): Push | undefined {
+  const { Enabled, Hosts: hosts } = config.HumanInTheLoop.Push
+  if (!Enabled) return undefined
+  const { post } = upstreams.ownRequests
+  return createPush({
+    ...{ store: store.subscriptions, clock, hosts, post, report },
+    sealingKeys: sealingKeys(config, identity.tokens.secret),
+    contact: consoleUrlOf(config) ?? '',
+    reviewerOf: id => reviewerOf(identity, id),
+  })
 }
 
 /** A denial teaches what not to allow. */

@@ -21,8 +21,8 @@ export interface ReceiverParts extends Pick<Base, 'config' | 'onSettings' | 'clo
   readonly events: NotifierOptions['events']
   readonly describe: NotifierOptions['describe']
   readonly ownerOf: NotifierOptions['ownerOf']
-  /** The channels of the Slack app. */
-  readonly slack: readonly Receiver[]
+  /** The channels of the Slack app, and push services. */
+  readonly others: readonly Receiver[]
 }
 
 export interface Receivers extends Pick<Notifier, 'sweep'> {
@@ -78,12 +78,12 @@ function openAll({ upstreams, telemetry, ...parts }: ReceiverParts): readonly Re
 
 const receiverSettings = ({ HumanInTheLoop: { Webhooks, Email } }: Config) => ({ Webhooks, Email: { ...Email } })
 
-interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams' | 'slack'> {
+interface ReceiverList extends Pick<ReceiverParts, 'config' | 'clock' | 'upstreams' | 'others'> {
   readonly post: Post
 }
 
-/** The webhooks in their order, e-mail if it is set, and the channels of the Slack app. */
-export function receiversOf({ config, clock, upstreams, post, slack }: ReceiverList): readonly Receiver[] {
+/** The webhooks in their order, e-mail if it is set, and the others. */
+export function receiversOf({ config, clock, upstreams, post, others }: ReceiverList): readonly Receiver[] {
   const { Webhooks, Email } = config.HumanInTheLoop
   const { ownRequests, ca } = upstreams
   const options = { clock, publicUrl: consoleUrlOf(config) }
@@ -91,7 +91,7 @@ export function receiversOf({ config, clock, upstreams, post, slack }: ReceiverL
   return [
     ...Webhooks.map((hook, index) => webhookReceiver(hook, { index, post, ...options })),
     ...(Email.Host === undefined ? [] : [mailReceiver({ settings: Email, connect, ca, ...options })]),
-    ...slack,
+    ...others,
   ]
 }
 

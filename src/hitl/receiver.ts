@@ -6,7 +6,7 @@ import type { HitlEvent } from './events.ts'
 import { type Hook, isChat, type MessageOptions, messageOf, messageOfMore, type Post } from './messages/message.ts'
 import { incidentEvents } from './messages/pager-duty.ts'
 
-type HitlSettings = Pick<Config['HumanInTheLoop'], 'Webhooks' | 'Email' | 'Slack'>
+type HitlSettings = Pick<Config['HumanInTheLoop'], 'Webhooks' | 'Email' | 'Slack' | 'Push'>
 export type MailSettings = HitlSettings['Email']
 export type SlackSettings = HitlSettings['Slack']
 
@@ -47,10 +47,11 @@ export interface Receiver extends Pick<Hook, 'Rules' | 'Owners'> {
 const minute = 60_000
 
 /** The queues of all receivers of these settings. */
-export const queuesOf = ({ Webhooks, Email, Slack }: HitlSettings): readonly MessageQueue[] => [
+export const queuesOf = ({ Webhooks, Email, Slack, Push }: HitlSettings): readonly MessageQueue[] => [
   ...Webhooks.flatMap(queuesOfHook),
   ...(Email.Host === undefined ? [] : queuesOfMail(Email)),
   ...(Slack.BotToken === undefined ? [] : Slack.Channels.flatMap(queuesOfSlack)),
+  ...(Push.Enabled ? Push.Hosts.flatMap(queuesOfPush) : []),
 ]
 
 /** The events that a gateway with these settings stores for them. */
@@ -83,6 +84,11 @@ const stateEvents = [
 
 export const queuesOfSlack = ({ Id }: Pick<SlackSettings['Channels'][number], 'Id'>): readonly MessageQueue[] => [
   { name: `slack ${Id}`, label: `Slack channel ${Id}`, types: stateEvents, afterMs: 0 },
+]
+
+/** A queue for each push service: one that is down delays no other. */
+export const queuesOfPush = (host: string): readonly MessageQueue[] => [
+  { name: `push ${host}`, label: `Push service ${host}`, types: ['pending'], afterMs: 0 },
 ]
 
 /** With `AfterMinutes` requests have a queue of their own: what ends a request is sent at once. */

@@ -28,11 +28,13 @@ export interface ConsoleProvider {
 }
 
 /** The policy of the documentation; text must not become markup. Of other hosts, the page calls only the identity provider. */
-function securityPolicy(provider: ConsoleProvider | undefined): string {
+function securityPolicy({ provider, hasPush }: Omit<ConsoleFiles, 'folder'>): string {
   const connect =
     provider === undefined ? "connect-src 'self'" : `connect-src 'self' ${new URL(provider.authority).origin}`
   const policy = contentSecurityPolicy.replace("connect-src 'self'", connect)
-  return `${policy}; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'`
+  // The one policy of the page trusts its worker alone.
+  const worker = hasPush ? "worker-src 'self'; trusted-types worker" : "worker-src 'none'; trusted-types 'none'"
+  return `${policy}; manifest-src 'self'; require-trusted-types-for 'script'; ${worker}`
 }
 
 const isolation = [
@@ -41,9 +43,9 @@ const isolation = [
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
 ]
 
-const pageHeaders = (provider: ConsoleProvider | undefined) => [
+const pageHeaders = (settings: Omit<ConsoleFiles, 'folder'>) => [
   ...['Content-Type', 'text/html; charset=utf-8', 'Cache-Control', 'no-cache'],
-  ...['Content-Security-Policy', securityPolicy(provider), 'X-Frame-Options', 'DENY'],
+  ...['Content-Security-Policy', securityPolicy(settings), 'X-Frame-Options', 'DENY'],
   ...isolation,
 ]
 
@@ -60,11 +62,13 @@ export interface ConsoleFiles {
   /** Where the built console lies. */
   readonly folder: string
   readonly provider: ConsoleProvider | undefined
+  /** Whether browsers may get pushes: they need a service worker. */
+  readonly hasPush: boolean
 }
 
 /** The pages of the console. Files are read once, at the start. */
-export function consoleFileHandlers({ folder, provider }: ConsoleFiles): Handlers['open'] {
-  const page = existsSync(join(folder, 'index.html')) ? readPage(folder, provider) : undefined
+export function consoleFileHandlers({ folder, ...settings }: ConsoleFiles): Handlers['open'] {
+  const page = existsSync(join(folder, 'index.html')) ? readPage(folder, settings) : undefined
   const assets = page === undefined ? new Map<string, File>() : readAssets(join(folder, 'assets'))
   return {
     // Paths in the page are relative: a proxy in front may have put a prefix before it.
@@ -78,12 +82,16 @@ export function consoleFileHandlers({ folder, provider }: ConsoleFiles): Handler
 }
 
 /** The page, with the settings of the identity provider in it. */
-function readPage(folder: string, provider: ConsoleProvider | undefined): File {
+function readPage(folder: string, settings: Omit<ConsoleFiles, 'folder'>): File {
+  const { provider, hasPush } = settings
   const text = readFileSync(join(folder, 'index.html'), 'utf8')
   const escaped = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)
-  const page =
-    escaped === undefined ? text : text.replace('</head>', () => `<meta name="provider" content="${escaped}">\n</head>`)
-  return fileOf(Buffer.from(page), pageHeaders(provider))
+  const metas = [
+    ...(escaped === undefined ? [] : [`<meta name="provider" content="${escaped}">`]),
+    ...(hasPush ? ['<meta name="push" content="on">'] : []),
+  ]
+  const page = metas.length === 0 ? text : text.replace('</head>', () => `${metas.join('\n')}\n</head>`)
+  return fileOf(Buffer.from(page), pageHeaders(settings))
 }
 
 /** Names have the hash of the contents in them. */

@@ -20,6 +20,7 @@ import type { ManagementParts } from './parts.ts'
 import { policyHandlers } from './policies.ts'
 import { policyChangeHandlers } from './policy-changes.ts'
 import { proposalHandlers } from './proposals.ts'
+import { pushHandlers } from './push.ts'
 import { recordingHandlers } from './recording.ts'
 import { registrationHandlers } from './registration.ts'
 import { createRouter, type Management } from './router.ts'
@@ -79,6 +80,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...fleetHandlers(parts),
     ...authority.guarded,
     ...slack.guarded,
+    ...pushHandlers(parts),
   }
   return createRouter(
     metrics.isPublic ? withPublicMetrics(openApi) : openApi,

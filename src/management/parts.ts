@@ -10,6 +10,7 @@ import type { CredentialView } from '../credentials/view.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
+import type { Push } from '../hitl/push/push.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { LinkCodes } from '../hitl/slack/link.ts'
 import type { SignedCall } from '../hitl/slack/verify.ts'
@@ -59,6 +60,8 @@ export interface ManagementParts {
     readonly events: EventLog
     /** Undefined without a Slack app. */
     readonly slack: SlackEntry | undefined
+    /** Undefined without Web Push. */
+    readonly push: Omit<Push, 'receivers'> | undefined
     /** Aborts when the gateway stops: streams of events end. */
     readonly stopping: AbortSignal
   }

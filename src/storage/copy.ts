@@ -23,6 +23,8 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   hitl_sealed: ['id'],
   hitl_totals: ['agentId'],
   messages: ['channel', 'reference'],
+  push_key: ['one'],
+  push_browsers: ['id'],
   grants: ['id'],
   granted_keys: ['agentId', 'key'],
   seen_tools: ['agentId', 'server'],

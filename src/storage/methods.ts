@@ -20,6 +20,7 @@ import type {
   TokenTable,
   ToolTable,
 } from './store.ts'
+import type { SubscriptionTable } from './subscriptions.ts'
 import type { Unit } from './unit.ts'
 
 export interface Tables {
@@ -28,6 +29,7 @@ export interface Tables {
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly messages: MessageTable
+  readonly subscriptions: SubscriptionTable
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly shapes: ShapeTable
@@ -86,6 +88,7 @@ export const methods = {
     prune: 'write',
   },
   messages: { keep: 'write', stale: 'read', note: 'write' },
+  subscriptions: { key: 'write', all: 'read', keep: 'write', remove: 'write' },
   grants: {
     insert: 'write',
     active: 'read',

@@ -1,7 +1,7 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
-/** Accounts of people in chats, and messages there that are edited later. */
-export const chats = [
+/** Accounts of people in chats, messages there that are edited later, and browsers that get pushes. */
+export const chats = (bytes: RawBuilder<unknown>) => [
   sql`create table identities (
     provider text not null,
     team text not null,
@@ -19,4 +19,14 @@ export const chats = [
     primary key (channel, reference)
   )`,
   sql`create index messages_request on messages ("hitlId")`,
+  sql`create table push_key (one integer primary key, sealed ${bytes} not null)`,
+  sql`create table push_browsers (
+    id text primary key,
+    "agentId" text not null references agents (id) on delete cascade,
+    endpoint text not null,
+    p256dh text not null,
+    auth text not null,
+    "createdAt" bigint not null
+  )`,
+  sql`create index push_browsers_agent on push_browsers ("agentId")`,
 ]

@@ -27,7 +27,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     ...queueIndexes,
     ...grants,
     ...webhooks(count),
-    ...chats,
+    ...chats(bytes),
     ...trail(bytes, count),
     ...others(bytes),
   ]

@@ -12,6 +12,7 @@ import { messages } from './tables/messages.ts'
 import { policies } from './tables/policies.ts'
 import { shapes } from './tables/shapes.ts'
 import { spend } from './tables/spend.ts'
+import { subscriptions } from './tables/subscriptions.ts'
 import { tokens } from './tables/tokens.ts'
 import { tools } from './tables/tools.ts'
 import type { Unit } from './unit.ts'
@@ -32,6 +33,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   policies,
   hitl,
   messages,
+  subscriptions,
   grants,
   tools,
   shapes,

@@ -21,6 +21,7 @@ import type {
   TakenKey,
   ToolDigests,
 } from './store.ts'
+import type { PushSubscription } from './subscriptions.ts'
 
 export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret' | 'keys'> {
   readonly roles: string
@@ -132,6 +133,12 @@ export interface SpendRaiseRow extends SpendRow {
   readonly amount: number
 }
 
+/** At most one row. */
+export interface PushKeyRow {
+  readonly one: number
+  readonly sealed: Uint8Array
+}
+
 export interface DeliveryRow {
   /** Grows in the order of the commits. The numbers of rows that are gone may be given again. */
   readonly id: Generated<number>
@@ -177,6 +184,8 @@ export interface Schema {
   hitl_sealed: HitlSealedRow
   hitl_totals: HitlTotalsRow
   messages: ChatMessage
+  push_key: PushKeyRow
+  push_browsers: PushSubscription
   grants: GrantRecord
   granted_keys: TakenKey
   seen_tools: ToolDigestsRow

@@ -12,6 +12,7 @@ import type { MessageTable } from './messages.ts'
 import type { PolicyTable } from './policies.ts'
 import type { ShapeTable } from './shapes.ts'
 import type { ClaimedRaise, SpendTable } from './spend.ts'
+import type { SubscriptionTable } from './subscriptions.ts'
 import type { TokenTable } from './tokens.ts'
 import type { ToolTable } from './tools.ts'
 
@@ -279,6 +280,7 @@ export interface Store {
   readonly policies: PolicyTable
   readonly hitl: HitlTable
   readonly messages: MessageTable
+  readonly subscriptions: SubscriptionTable
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly shapes: ShapeTable

@@ -16,7 +16,7 @@ export interface PostMessage {
   readonly url: string
   /** Flat: name, value, name, value. */
   readonly headers: readonly string[]
-  readonly body: string
+  readonly body: string | Buffer
 }
 
 /** There is no usable answer. The text names the host alone: URLs of webhooks often hold a key. */
@@ -76,7 +76,7 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
 
   const send = ({ url, headers, body }: PostMessage, limits: Limits): Promise<OwnAnswer> => {
     const { origin, path } = destinationOf(new URL(url))
-    const request = { method: 'POST', path, fields: headers, body: Buffer.from(body) }
+    const request = { method: 'POST', path, fields: headers, body: typeof body === 'string' ? Buffer.from(body) : body }
     return exchange(origin, request, limits, parts)
   }
 

@@ -111,6 +111,15 @@ async function fillFolder() {
   await store.tools.keep(seen, { maxServers: 10, maxBytes: 1_000 })
   await store.messages.keep({ channel: 'C1', reference: '1', hitlId: waiting, state: 'Pending ', shown: '[]' })
   await store.identities.set(review.bot.id, [{ provider: 'slack', team: 'T1', user: 'U1' }], entry('agent.identities'))
+  await store.subscriptions.key(Buffer.from('sealed'))
+  const browser = {
+    id: 'b1',
+    agentId: review.bot.id,
+    endpoint: 'https://push.example/1',
+    p256dh: 'key',
+    auth: 'secret',
+  }
+  await store.subscriptions.keep({ ...browser, createdAt: 1 }, 5, entry('push.subscribe'))
   await store.shapes.add([], [review.bot.id], { maxOfAgent: 10, max: 10, maxDays: 1 }, 1)
   const asked = { begins: true, spent: 0, estimated: 0, calls: 0, keep: 0, reserved: 0, needed: 9, least: 9, ahead: 0 }
   await store.spend.lease([{ key: 'daily 1 2 an owner', ...asked, limit: 100, exact: false }], 1)

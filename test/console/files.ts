@@ -17,7 +17,8 @@ const get = (path: string, init?: RequestInit) => fetch(url + path, { redirect: 
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
-  "form-action 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
+  "form-action 'none'; frame-ancestors 'none'; manifest-src 'self'; require-trusted-types-for 'script'; " +
+  "worker-src 'none'; trusted-types 'none'"
 
 t.test('the page is served to everybody, under the strictest policy, and asked for again each time', async t => {
   const answer = await get('/console/')

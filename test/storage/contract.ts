@@ -20,6 +20,7 @@ import { requestRaces } from './contract/races-requests.ts'
 import type { Engine } from './contract/samples.ts'
 import { shapes } from './contract/shapes.ts'
 import { spend } from './contract/spend.ts'
+import { subscriptions } from './contract/subscriptions.ts'
 import { sweeps } from './contract/sweeps.ts'
 import { texts } from './contract/texts.ts'
 import { tools } from './contract/tools.ts'
@@ -45,6 +46,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   codes(t, engine)
   identities(t, engine, other)
   messages(t, engine)
+  subscriptions(t, engine, other)
   deliveries(t, engine)
   sweeps(t, engine, other)
   audit(t, engine)
@@ -84,12 +86,14 @@ function noting(store: Store, called: Set<string>): Store {
     audit,
     identities,
     messages,
+    subscriptions,
   } = store
   return {
     ...store,
     agents: noted('agents', agents),
     identities: noted('identities', identities),
     messages: noted('messages', messages),
+    subscriptions: noted('subscriptions', subscriptions),
     policies: noted('policies', policies),
     hitl: noted('hitl', hitl),
     grants: noted('grants', grants),

@@ -23,6 +23,8 @@ export const sentences: Readonly<Record<string, string>> = {
   'budget.raise': 'raised the budget',
   'budget.warned': 'recorded as nearly spent the budget',
   'console.code': 'made a sign-in link for',
+  'push.subscribe': 'switched on pushes to a browser of',
+  'push.unsubscribe': 'switched off pushes to a browser of',
   'console.linkCode': 'made a code that links an account of',
   'hitl.approve': 'approved',
   'hitl.deny': 'denied',
