@@ -46,7 +46,7 @@ export function createBudgets({ config, clock, store, stateOf, agents }: Budgets
   const { Currency } = config.Metering
 
   async function viewsOf(some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> {
-    const windows = some.map(({ rule }) => ({ budget: rule.name, from: rule.windowAt(now).start }))
+    const windows = some.map(({ rule }) => ({ budget: rule.name, from: rule.windowAt(now).start, limit: rule.limit }))
     const totals = new Map((await store.spend.totals(windows)).map(total => [total.budget, total]))
     return some.map(({ settings, rule }) =>
       budgetView({ settings, rule, currency: Currency, window: rule.windowAt(now), total: totals.get(rule.name), now }),

@@ -21,6 +21,8 @@ export interface BudgetView {
   readonly resetsAt: string
   /** Who has called in this window. */
   readonly holders: number
+  /** Part of their limit that the holder has spent who has spent the largest part; null: there is no limit. */
+  readonly highestShare: number | null
   readonly spent: number
   /** The part of `spent` that no answer has told. */
   readonly estimated: number
@@ -63,6 +65,7 @@ export function budgetView({ settings, rule, currency, window, total }: ViewedBu
     ...{ name: rule.name, ...termsOf(rule, currency), per: Per, timeZone: TimeZone, atLimit: AtLimit, exact: Exact },
     ...timesOf({ from: window.start, until: window.end }),
     holders: total?.holders ?? 0,
+    highestShare: rule.limit === undefined ? null : (total?.highestShare ?? 0),
     spent: amount(total?.spent ?? 0),
     estimated: amount(total?.estimated ?? 0),
     calls: total?.calls ?? 0,

@@ -168,7 +168,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
     clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
-    ...createMetering({ config, clock, prices: upstreams.prices, spend: limits.spend }),
+    ...createMetering({ config, clock, metrics, prices: upstreams.prices, spend: limits.spend }),
     ends,
     report: dataPlane.report,
   }

@@ -1,5 +1,7 @@
 /** Numbers of the gateway that are read for each scrape rather than counted. */
 import type { TrailVerification } from '../audit/verification.ts'
+import type { Budgets } from '../budgets/budgets.ts'
+import type { BudgetView } from '../budgets/view.ts'
 import { maxHeldBytes } from '../config/check.ts'
 import { type MessageQueue, queuesOf } from '../hitl/receiver.ts'
 import { type ExpositionFormat, exposition, type MetricSample } from '../telemetry/exposition.ts'
@@ -15,6 +17,7 @@ export interface ReadingParts extends Pick<Base, 'config' | 'clock' | 'logStatus
   readonly limits: SharedLimits
   readonly telemetry: Pick<Telemetry, 'totals'>
   readonly verification: Pick<TrailVerification, 'state'>
+  readonly budgets: Pick<Budgets, 'all'>
   /** Parts that are made after this one. */
   readonly live: () => {
     readonly reload: Pick<Reload, 'last'>
@@ -27,8 +30,13 @@ export interface ReadingParts extends Pick<Base, 'config' | 'clock' | 'logStatus
 export function createPage(parts: ReadingParts): (format: ExpositionFormat) => Promise<string> {
   const processReadings = createProcessReadings(parts.clock)
   const started = parts.clock.now()
+  /** However many ask, the store is read once at a time: anybody may ask with Telemetry:Metrics:Public. */
+  let reading: Promise<readonly MetricSample[]> | undefined
   return async format => {
-    const stored = await storeReadings(parts)
+    reading ??= storeReadings(parts).finally(() => {
+      reading = undefined
+    })
+    const stored = await reading
     const readings = [...stateReadings(parts, started), ...limitReadings(parts), ...parts.fleet.readings(), ...stored]
     return exposition(parts.telemetry.totals(), [...readings, ...processReadings()], format)
   }
@@ -93,17 +101,18 @@ function limitReadings({ config }: ReadingParts): readonly MetricSample[] {
 }
 
 /** A store that does not answer must not hide the other metrics. */
-async function storeReadings({ store, clock, config }: ReadingParts): Promise<readonly MetricSample[]> {
+async function storeReadings({ store, clock, config, budgets }: ReadingParts): Promise<readonly MetricSample[]> {
   const now = clock.now()
   const queues = queuesOf(config.HumanInTheLoop)
   /** Since when the first message of a queue could be sent. */
   const dueOf = async ({ name, afterMs }: MessageQueue) =>
     (await store.deliveries.next(name, 1)).map(({ note }) => note.at + afterMs)
   const unknown = () => undefined
-  const [pending, oldest, due] = await Promise.all([
+  const [pending, oldest, due, spent] = await Promise.all([
     store.hitl.countPending(now).catch(unknown),
     store.hitl.oldestPending(now).then(at => Math.max(0, now - (at ?? now)) / 1_000, unknown),
     Promise.all(queues.map(dueOf)).catch(unknown),
+    budgets.all().catch(unknown),
   ])
   return [
     ...gauge('hitl_pending', 'Requests that wait for a reviewer.', pending),
@@ -113,5 +122,16 @@ async function storeReadings({ store, clock, config }: ReadingParts): Promise<re
       'Age of the oldest message that waits for a webhook.',
       due && Math.max(0, now - Math.min(now, ...due.flat())) / 1_000,
     ),
+    ...(spent ?? []).flatMap(usedOf),
   ]
 }
+
+/** Names of budgets are those of the settings, 100 at most. */
+const usedOf = ({ name, highestShare }: BudgetView): readonly MetricSample[] =>
+  gauge('budget_used_ratio', budgetUsedHelp, highestShare ?? undefined).map(sample => ({
+    ...sample,
+    labels: { budget: name },
+  }))
+
+const budgetUsedHelp =
+  'Largest part of its limit that one holder of a budget has spent in this window, in the whole fleet.'

@@ -10,6 +10,8 @@ import { rowOf, type SpendAnswer, type SpendAsk } from '../limits/spend-lease.ts
 import { createProviders } from '../llm/providers.ts'
 import { createMeterOf } from '../pipeline/answers/usage-meter.ts'
 import type { OutboundParts } from '../pipeline/parts.ts'
+import { budgetLeaseWaits } from '../telemetry/layout.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Base } from './base.ts'
 import type { Prices } from './prices.ts'
 import type { SharedRates } from './rates.ts'
@@ -90,6 +92,7 @@ export function createSpendLeases({ config, clock, store, rates, report }: Spend
 export interface MeteringSources extends Pick<Base, 'config' | 'clock'> {
   readonly prices: Prices | undefined
   readonly spend: SpendLimits | undefined
+  readonly metrics: Pick<Metrics, 'add'>
 }
 
 /** How calls of models are metered, and the budgets that they are held against. */
@@ -98,6 +101,7 @@ export function createMetering({
   clock,
   prices,
   spend,
+  metrics,
 }: MeteringSources): Pick<OutboundParts, 'meterOf' | 'budgets'> {
   const providerAt = createProviders(config.Metering.Hosts)
   return {
@@ -107,7 +111,10 @@ export function createMetering({
       // Nobody is asked for a call that another budget refuses.
       rules: config.Budgets.map(createBudgetRule).sort((one, other) => Number(one.asks) - Number(other.asks)),
       book: spend.book,
-      asked: key => spend.leases.asked(key),
+      asked(key) {
+        metrics.add(budgetLeaseWaits, 1)
+        return spend.leases.asked(key)
+      },
     },
   }
 }

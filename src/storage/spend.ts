@@ -49,6 +49,13 @@ export type Raised = 'raised' | 'repeated' | 'tooMuch'
 /** A budget in one window, of all who have one. */
 export interface SpendTotals extends SpendWindow, SpendSums {
   readonly holders: number
+  /** The largest part that anybody has spent of their limit and its raises; null: there is no limit. */
+  readonly highestShare: number | null
+}
+
+export interface LimitedWindow extends SpendWindow {
+  /** Of each who has the budget; undefined: it is only counted. */
+  readonly limit: number | undefined
 }
 
 export interface SpendTable {
@@ -69,7 +76,7 @@ export interface SpendTable {
   /** Those of these rows that are there, in any order. */
   find(rows: readonly SpendRow[]): Promise<readonly StoredSpend[]>
   /** Windows in which nobody has called are missing. */
-  totals(windows: readonly SpendWindow[]): Promise<readonly SpendTotals[]>
+  totals(windows: readonly LimitedWindow[]): Promise<readonly SpendTotals[]>
   /** False: they were told before, by any gateway. */
   notify(notice: SpendNotice, entry: AuditEntry, event: EventNote): Promise<boolean>
   raise(raise: SpendRaise, entry: AuditEntry): Promise<Raised>

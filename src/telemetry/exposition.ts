@@ -28,7 +28,7 @@ export function exposition(totals: Totals, readings: readonly MetricSample[], fo
   const blocks = [
     ...families.map(family => familyText(family, totals, format)),
     ...histograms.map(histogram => histogramText(histogram, totals, format)),
-    ...readings.map(reading => readingText(reading, format)),
+    ...readings.map((reading, n) => readingText(reading, readings[n - 1], format)),
   ]
   return blocks.join('') + (format === 'openMetrics' ? '# EOF\n' : '')
 }
@@ -61,8 +61,9 @@ function seriesText({ name, bounds }: Histogram, labels: Labels, { counts, sum }
   return `${buckets.join('')}${line(`${name}_sum`, labels, sum)}${line(`${name}_count`, labels, count)}`
 }
 
-const readingText = (reading: MetricSample, format: ExpositionFormat): string =>
-  head(reading, format) + line(reading.name, reading.labels ?? {}, reading.value)
+/** Series of one name follow each other, and have one head. */
+const readingText = (reading: MetricSample, before: MetricSample | undefined, format: ExpositionFormat): string =>
+  (reading.name === before?.name ? '' : head(reading, format)) + line(reading.name, reading.labels ?? {}, reading.value)
 
 interface Described {
   readonly name: string

@@ -125,6 +125,10 @@ export const llmUsage = family(
 )
 export const llmCost = counter('llm_cost_total', 'Cost of calls of models, in USD times Metering:ExchangeRate.')
 export const llmUnpriced = counter('llm_unpriced_total', 'Calls of models that told their tokens, and have no price.')
+export const budgetLeaseWaits = counter(
+  'budget_lease_waits_total',
+  'Waits of calls until the store had leased a part of a budget.',
+)
 export const clientConnections = gauge('client_connections', 'Open connections of clients.')
 export const upstreamConnections = gauge('upstream_connections', 'Open connections to upstreams.')
 export const webSockets = gauge('websockets', 'Open WebSockets.')
@@ -244,6 +248,7 @@ export const families: readonly Family[] = [
   llmUsage,
   llmCost,
   llmUnpriced,
+  budgetLeaseWaits,
   clientConnections,
   upstreamConnections,
   upstreamWaiting,

@@ -15,13 +15,17 @@ function quoted(text: string, heading: string, column = 0): string[] {
 }
 
 t.test('docs/metrics.md lists every metric with its label', async t => {
-  const { manage } = await startGateway(t)
+  const { manage } = await startGateway(t, {
+    config: { Budgets: [{ Name: 'one', Unit: 'Calls', Limit: 1 }] },
+    alone: 'there is a metric for each of its budgets',
+  })
   const withTls = 'agent_gateway_certificate_expiry_timestamp_seconds'
   const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys(), withTls]
   const named = quoted(page, 'Metric').map(name => name.replace(/^…/, 'agent_gateway_'))
   const labels = new Map(
     [...families, ...histograms].map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]),
   )
+  labels.set('agent_gateway_budget_used_ratio', '{budget}')
   // `process_…` stands for all names that begin so; Prometheus defines them.
   const prefixes = named.filter(name => name.endsWith('…')).map(name => name.slice(0, -1))
   const own = shown.filter(name => !prefixes.some(prefix => name.startsWith(prefix)))

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { eventually, startGateway, type TestAgent } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
+import { scrape } from '../fixtures/scrape.ts'
 
 const origin = await startOrigin(t, (_req, res) =>
   res
@@ -38,9 +39,9 @@ const person = async (role: string) => (await gateway.agent({ roles: [role], own
 
 t.test('before the first call all amounts are 0', async t => {
   t.match(await read('/budgets'), [
-    { name: 'money', limit: 10, currency: 'EUR', spent: 0, holders: 0 },
+    { name: 'money', limit: 10, currency: 'EUR', spent: 0, holders: 0, highestShare: 0 },
     { name: 'team', of: 'Owner', currency: null },
-    { name: 'counted', limit: null },
+    { name: 'counted', limit: null, highestShare: null },
   ])
   t.match(await read('/budgets/money'), { budget: { name: 'money' }, items: [], totalCount: 0 })
   t.match(await read(`/agents/${bot.id}/budgets`), [{ budget: 'money', holder: bot.id, spent: 0, limit: 10 }, {}, {}])
@@ -76,8 +77,16 @@ t.test('the store has the same once it was told, and who has spent most comes fi
     { holder: bot.id, holderName: 'bot\\u{a0}one', spent: 10.5, calls: 7, estimated: 0 },
     { holder: other.id, spent: 1.5, calls: 1 },
   ])
-  t.match(budget, { calls: 8, holders: 2 })
+  t.match(budget, { calls: 8, holders: 2, highestShare: 1.05 })
   t.match(await read('/budgets/money?page=2&pageSize=1'), { items: [{ holder: other.id }], totalCount: 2, page: 2 })
+})
+
+t.test('metrics tell how much of each limit is used, and how often calls waited for a lease', async t => {
+  const { values } = scrape((await manage('GET', '/metrics')).text)
+  t.equal(values.get('agent_gateway_budget_used_ratio{budget="money"}'), 1.05)
+  t.equal(values.get('agent_gateway_budget_used_ratio{budget="team"}'), 0.16)
+  t.notOk(values.has('agent_gateway_budget_used_ratio{budget="counted"}'), 'it has no limit')
+  t.ok(values.get('agent_gateway_budget_lease_waits_total')! > 0, 'the first call of each budget')
 })
 
 t.test('an agent reads its own, without the amounts of budgets that others share', async t => {

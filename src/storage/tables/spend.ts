@@ -6,7 +6,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { grantOf, maxSum, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
-import type { Raised, SpendRaise, SpendWindow } from '../store.ts'
+import type { LimitedWindow, Raised, SpendRaise, SpendWindow } from '../store.ts'
 import type { Unit } from '../unit.ts'
 
 /** The sums are held at the largest number that is read again. */
@@ -61,6 +61,7 @@ export const spend: Operations<'spend'> = {
       .where(inAnyOf(windows, inWindow))
       .select(['budget', 'from', sumOf('spent'), sumOf('estimated'), sumOf('calls')])
       .select(eb => eb.fn.countAll<number>().as('holders'))
+      .select(sql<number | null>`max(${shareOf(windows)})`.as('highestShare'))
       .groupBy(['budget', 'from'])
       .execute()
   },
@@ -201,6 +202,20 @@ export async function raiseLimit(db: Db, { id, amount, max, ...row }: SpendRaise
 
 /** A sum of many large integers is none: SQLite would throw. */
 const sumOf = <C extends string>(column: C) => sql<number>`sum(cast(${sql.ref(column)} as double precision))`.as(column)
+
+/** Part of its limit, with raises, that a row has spent; all of it where there is none to spend. */
+const shareOf = (windows: readonly LimitedWindow[]): RawBuilder<number | null> =>
+  sql`case when budget is null then null ${sql.join(
+    windows.flatMap(({ budget, limit }) =>
+      limit === undefined ? [] : [sql`when budget = ${budget} then ${spentOf(limit)}`],
+    ),
+    sql` `,
+  )} end`
+
+const spentOf = (limit: number) => {
+  const all = sql`(cast(${limit} as double precision) + raised)`
+  return sql`case when ${all} > 0 then cast(spent as double precision) / ${all} else 1 end`
+}
 
 const inWindow = ({ budget, from }: SpendWindow) => sql<boolean>`budget = ${budget} and "from" = ${from}`
 

@@ -195,17 +195,25 @@ export function spend(t: Test, engine: Engine, other: Store): void {
     t.match(await page(3), { items: [], totalCount: 2 })
     t.match(await table.find([rowOf('small'), rowOf('nobody')]), [shown[0]])
     t.strictSame(await table.find([]), [])
-    const windows = [row, { budget: 'other', from: 1_000 }, { budget: 'unused', from: 1_000 }]
+    const windows = [
+      { ...row, limit: 40 },
+      { budget: 'other', from: 1_000, limit: undefined },
+      { budget: 'unused', from: 1_000, limit: 1 },
+    ]
     const totals = await table.totals(windows)
     t.match(
       totals.toSorted((left, right) => right.spent - left.spent),
       [
-        { budget: 'daily', from: 1_000, spent: 55, estimated: 1, calls: 11, holders: 2 },
-        { budget: 'other', spent: 9, holders: 1 },
+        { budget: 'daily', from: 1_000, spent: 55, estimated: 1, calls: 11, holders: 2, highestShare: 1.25 },
+        { budget: 'other', spent: 9, holders: 1, highestShare: null },
       ],
     )
     t.equal(totals.length, 2)
     t.strictSame(await table.totals([]), [])
+    t.match(await table.totals([{ ...row, limit: 0 }]), [{ highestShare: 1 }], 'there is nothing to spend')
+    const entry = { at: 1, actor: 'a', action: 'budget.raise', subject: 'daily', requestId: null, details: {} }
+    await table.raise({ ...rowOf('large'), id: 'more', amount: 60, max: 60 }, entry)
+    t.match(await table.totals([{ ...row, limit: 40 }]), [{ highestShare: 0.5 }], 'a raise counts')
   })
 
   t.test('windows that are over are removed', async t => {
