@@ -133,3 +133,22 @@ t.test(
     t.match(other.of('data'), [{ level: 'fail', text: /cannot be read \(ENOTDIR\)/, remedy: /chown/ }])
   },
 )
+
+t.test(
+  'a database that cannot be reached fails, and what is told to people has the remedy on a line of its own',
+  async t => {
+    const folder = emptyFolder(t)
+    const Storage = {
+      Provider: 'PostgreSQL',
+      PostgreSQL: { ConnectionString: 'postgres://gateway:k@127.0.0.1:1/gateway' },
+    }
+    const Security = { AgentAuth: { TokenIssuance: { Secret: 'T2Fa8Q1xKq0wq0nZ3JrV7cD5sYbL9uPe' } } }
+    const { of, text } = await doctor(folder, { Storage, Security })
+    t.match(of('database'), [{ level: 'fail', text: /nothing listens there/, remedy: null }])
+    t.strictSame(of('data'), [])
+    t.notMatch(text, ':k@')
+    const shell = fakeShell(['doctor', '--config', `${folder}/gateway.yaml`])
+    t.equal(await runCommand(shell), 1)
+    t.match(shell.printed.join('\n'), /^(ok|warn) +files +this process may open.*\n( {25}Set .*\n)?fail +database /)
+  },
+)

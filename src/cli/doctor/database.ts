@@ -12,8 +12,13 @@ export async function databaseFindings({ config, baseDirectory, clock }: DoctorP
   const { inspectDatabase } = await import('../../storage/postgres/inspect.ts')
   const settings = postgresSettings(config, baseDirectory)
   const inspection = await inspectDatabase(settings, clock)
-  return [clockFinding(inspection), ...rightFindings(inspection, settings.schema)]
+  return inspectionFindings(inspection, settings.schema)
 }
+
+export const inspectionFindings = (inspection: Inspection, schema: string): readonly CheckResult[] => [
+  clockFinding(inspection),
+  ...rightFindings(inspection, schema),
+]
 
 function clockFinding({ aheadMs, roundTripMs }: Inspection): CheckResult {
   const off = Math.max(0, Math.abs(aheadMs) - roundTripMs)

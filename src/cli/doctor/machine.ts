@@ -9,8 +9,11 @@ import { type CheckResult, type DoctorParts, fail, ok, warn } from './result.ts'
 /** Files that are open beside connections: the database, the log, libraries, watched folders. */
 const otherFiles = 256
 
-export async function fileFindings({ config }: DoctorParts): Promise<readonly CheckResult[]> {
-  const limit = maxOpenFiles()
+/** @param limit undefined where the system does not say */
+export async function fileFindings(
+  { config }: Pick<DoctorParts, 'config'>,
+  limit = maxOpenFiles(),
+): Promise<readonly CheckResult[]> {
   if (limit === undefined) return [ok('the limit of open files is not known on this system')]
   const { System, Proxy: proxy } = config
   const wanted = System.Server.MaxConnections + proxy.MaxConnections + otherFiles
@@ -43,7 +46,7 @@ interface FileSystem {
   readonly bsize: number
 }
 
-function spaceOf(folder: string, { bavail, bsize }: FileSystem, mayHold: number): CheckResult {
+export function spaceOf(folder: string, { bavail, bsize }: FileSystem, mayHold: number): CheckResult {
   const free = bavail * bsize
   const text = `${folder} has ${megabytes(free)} free`
   if (free < leastBytes) return fail(text, 'Free space there, or move Storage:DataDirectory: changes will be refused.')
@@ -55,9 +58,8 @@ function spaceOf(folder: string, { bavail, bsize }: FileSystem, mayHold: number)
 }
 
 /** A command that root ran may have left files that the gateway cannot write. */
-async function ownersIn(folder: string): Promise<readonly CheckResult[]> {
+export async function ownersIn(folder: string, self = process.geteuid?.()): Promise<readonly CheckResult[]> {
   const { uid, mode } = await stat(folder)
-  const self = process.geteuid?.()
   const findings: CheckResult[] = []
   if (self !== undefined && self !== uid && self !== 0) {
     findings.push(

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createSecureContext } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { collectorFindings } from '../../../src/cli/doctor/collector.ts'
+import { providerFindings } from '../../../src/cli/doctor/provider.ts'
+import { receiverFindings } from '../../../src/cli/doctor/receivers.ts'
+import { doctorParts } from '../../fixtures/doctor.ts'
+import { startIdentityProvider } from '../../fixtures/idp.ts'
+import { serveTls } from '../../fixtures/tls-client.ts'
+
+/** A server that answers everything with this. */
+async function answering(t: Test, status: number, body = ''): Promise<string> {
+  const server = createHttpServer((_, res) => res.writeHead(status, { 'Content-Type': 'application/json' }).end(body))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+t.test('a collector that refuses, is down, or is asked too late fails, with what to check', async t => {
+  const Url = `${await answering(t, 401)}/v1/traces`
+  const refusing = await doctorParts(t, { Telemetry: { Tracing: { Url } } })
+  t.match(await collectorFindings(refusing), [
+    { level: 'fail', text: /answered 401$/, remedy: /Telemetry:Tracing:Url/ },
+  ])
+  const late = { ...refusing, signal: AbortSignal.abort(new Error('it is late')) }
+  t.match(await collectorFindings(late), [{ level: 'fail', text: /cannot be reached: it is late/ }])
+  const down = await doctorParts(t, { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces' } } })
+  t.match(await collectorFindings(down), [{ level: 'fail', text: /^127\.0\.0\.1:1 cannot be reached: / }])
+})
+
+const identity = (Authority: string, Introspection: object) => ({
+  Security: {
+    AgentAuth: {
+      ExternalIdentity: {
+        ...{ Provider: 'Jwt', Jwt: { Authority, Audience: 'gateway', RequireHttpsMetadata: false }, Introspection },
+      },
+    },
+  },
+})
+
+t.test('a provider without keys fails; without a client for introspection it is not asked about tokens', async t => {
+  const parts = await doctorParts(t, identity('http://127.0.0.1:1', {}))
+  t.match(await providerFindings(parts), [
+    { level: 'fail', text: /^http:\/\/127\.0\.0\.1:1\/ gives no keys: /, remedy: /openid-configuration/ },
+  ])
+})
+
+t.test('what a provider says of a token that nobody has decides whether introspection works', async t => {
+  const { authority } = await startIdentityProvider(t)
+  const client = { ClientId: 'gateway', ClientSecret: 'k' }
+  const told = async (Introspection: object) =>
+    (await providerFindings(await doctorParts(t, identity(authority, { ...client, ...Introspection }))))[1]
+  t.match(await told({ Endpoint: await answering(t, 200, '{"active":false}') }), { level: 'ok' })
+  t.match(await told({}), { level: 'fail', text: /calls a token active that nobody has/ })
+})
+
+t.test('a receiver with TLS is met by its name, with the authority of Proxy:CaFile', async t => {
+  const read = (name: string) => fileURLToPath(new URL(`../../fixtures/tls/${name}`, import.meta.url))
+  const [cert, key] = [readFileSync(read('cert.pem')), readFileSync(read('key.pem'))]
+  const port = await serveTls(t, createSecureContext({ cert, key }))
+  const Webhooks = [{ Url: `https://idp.test:${port}/a-key` }, { Url: `https://127.0.0.1:${port}/` }]
+  const parts = await doctorParts(t, { HumanInTheLoop: { Webhooks }, Proxy: { CaFile: read('cert.pem') } })
+  t.match(await receiverFindings(parts), [
+    { level: 'ok', text: 'webhook 0: idp.test can be reached' },
+    { level: 'fail', text: /^webhook 1 cannot be reached: .*altname/i },
+  ])
+  const plain = await doctorParts(t, { HumanInTheLoop: { Webhooks: [{ Url: `https://idp.test:${port}/` }] } })
+  t.match(await receiverFindings(plain), [{ level: 'fail', text: /cannot be reached: .*(self.signed|certificate)/i }])
+})
