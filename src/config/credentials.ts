@@ -23,31 +23,46 @@ export const secrets = objects(
       'File with the secret, relative to gateway.yaml; read again when it changes. Readable by its owner alone.',
     ),
     FromCommand: list('Program, as an absolute path, and its arguments: its output is the secret.', commandPart),
+    FromUrl: optional(
+      'Address of the secret in a store, such as Vault. It is read when a request first needs it.',
+      httpsUrl,
+    ),
+    Credential: optional('Name of the credential with which FromUrl is read, of Credentials.', credentialName),
+    Body: optional('Body of the request to FromUrl, which is a POST then, as the stores of AWS want it.'),
+    EverySeconds: integer(300, 'Time between two looks at FromUrl.', { min: 10, max: 86_400 }),
     Pointer: optional('JSON pointer to the value, where the secret is JSON.', jsonPointer),
+    Encoding: choice(['Text', 'Base64'], 'Text', 'How the value is written.'),
   },
   'Secrets of the credentials below, each from one source: see docs/credentials.md.',
 )
 
 /** Types whose token comes from a server. */
-const tokenTypes = ['ClientCredentials', 'JwtBearer', 'GitHubApp', 'Aws'] as const
+const tokenTypes = ['ClientCredentials', 'JwtBearer', 'TokenExchange', 'GitHubApp', 'Vault', 'Aws'] as const
 const credentialTypes = ['Value', 'Basic', ...tokenTypes] as const
 
 export const credentials = objects(
   {
     Name: optional('Name of the credential: lower-case letters, digits and dashes.', credentialName),
     Type: choice(credentialTypes, 'Value', 'How the gateway gets what it adds.'),
-    Secret: optional('Name of the secret: value, password, client secret or private key.', credentialName),
+    Secret: optional(
+      'Name of the secret: value, password, client secret, private key or token of the workload.',
+      credentialName,
+    ),
     TokenUrl: optional('Address of the server that issues tokens.', httpsUrl),
-    ClientId: optional('Client that the gateway is at that server; of GitHubApp the id of the app.'),
+    ClientId: optional(
+      'Client that the gateway is at that server; of GitHubApp the id of the app, of Vault that of an AppRole.',
+    ),
     ClientAuth: choice(
-      ['Basic', 'Post', 'PrivateKeyJwt'],
+      ['Basic', 'Post', 'PrivateKeyJwt', 'Assertion'],
       'Basic',
       'How the client of ClientCredentials proves who it is.',
     ),
     Scope: optional('Scope that is asked for.'),
     Audience: optional('Audience that is asked for, or of the assertion of JwtBearer.'),
     Resource: optional('Resource that the token is for (RFC 8707).', httpsUrl),
-    Subject: optional('User name of Basic, user of JwtBearer, id of the installation of GitHubApp.'),
+    Subject: optional(
+      'User name of Basic, user of JwtBearer, id of the installation of GitHubApp, role of Aws or Vault, service account of Google.',
+    ),
     Services: list('Services of AWS that may be signed for; the first one when the agent names none.', awsName),
     Regions: list('Regions of AWS that may be signed for; the first one when the agent names none.', awsName),
     TimeoutSeconds: integer(10, 'Longest wait for a token.', { min: 1, max: 60 }),
@@ -91,14 +106,31 @@ interface CredentialSettings {
   readonly Upstreams: readonly UpstreamSetting[]
 }
 
-/** What is wrong with the secrets alone; undefined when nothing is. */
-export function secretsProblem({ Secrets }: CredentialSettings): string | undefined {
-  return entriesProblem(Secrets, ({ FromEnv, FromFile, FromCommand }) => {
-    const sources = [FromEnv, FromFile, FromCommand[0]].filter(source => source !== undefined)
-    if (sources.length !== 1) return 'one of FromEnv, FromFile and FromCommand must be set'
+/** What is wrong with the secrets; undefined when nothing is. */
+export function secretsProblem(settings: CredentialSettings): string | undefined {
+  return entriesProblem(settings.Secrets, secret => {
+    const { FromEnv, FromFile, FromCommand, FromUrl, Credential, Body } = secret
+    const sources = [FromEnv, FromFile, FromCommand[0], FromUrl].filter(source => source !== undefined)
+    if (sources.length !== 1) return 'one of FromEnv, FromFile, FromCommand and FromUrl must be set'
     const [program] = FromCommand
-    return program?.startsWith('/') === false ? 'FromCommand must begin with an absolute path' : undefined
+    if (program?.startsWith('/') === false) return 'FromCommand must begin with an absolute path'
+    if (FromUrl === undefined) return (Credential ?? Body) ? 'Credential and Body are for FromUrl alone' : undefined
+    return storeProblem(secret, settings)
   })
+}
+
+/** Each credential needs a secret, which may need a credential again: the chain must have an end. */
+function storeProblem(secret: SecretSetting, { Credentials, Secrets }: CredentialSettings): string | undefined {
+  const met = new Set<string | undefined>([secret.Name])
+  let name = secret.Credential
+  while (name !== undefined) {
+    const credential = Credentials.find(({ Name }) => Name === name)
+    if (credential === undefined) return 'Credential must name an entry of Credentials'
+    if (met.has(credential.Secret)) return 'its Credential needs this secret itself'
+    met.add(credential.Secret)
+    name = Secrets.find(({ Name }) => Name === credential.Secret)?.Credential
+  }
+  return undefined
 }
 
 export function credentialsProblem({ Credentials, Secrets }: CredentialSettings): string | undefined {
@@ -106,7 +138,9 @@ export function credentialsProblem({ Credentials, Secrets }: CredentialSettings)
     const { Secret, Type } = entry
     if (!Secrets.some(({ Name }) => Name === Secret)) return 'Secret must name an entry of Secrets'
     const missing = needed[Type].filter(name => isMissing(entry[name]))
-    return missing.length > 0 ? `${missing.join(' and ')} must be set for ${Type}` : undefined
+    if (missing.length > 0) return `${missing.join(' and ')} must be set for ${Type}`
+    const isLogin = (entry.ClientId === undefined) !== (entry.Subject === undefined)
+    return Type === 'Vault' && !isLogin ? 'ClientId (of AppRole) or Subject (a role) must be set for Vault' : undefined
   })
 }
 
@@ -116,7 +150,9 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
   Basic: ['Subject'],
   ClientCredentials: ['TokenUrl', 'ClientId'],
   JwtBearer: [],
+  TokenExchange: ['TokenUrl'],
   GitHubApp: ['ClientId', 'Subject'],
+  Vault: ['TokenUrl'],
   Aws: ['Services', 'Regions'],
 }
 

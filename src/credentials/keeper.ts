@@ -16,7 +16,7 @@ const forcedMs = 60_000
 /** Random part of the pauses, so that gateways that started together do not ask together. */
 const jitter = 0.1
 
-export interface KeeperParts extends Omit<SourceParts, 'clock'> {
+export interface KeeperParts extends Omit<SourceParts, 'clock' | 'current'> {
   readonly clock: Clock
   /** Called before a request that waits for the change goes on. */
   readonly onState: (state: CredentialState) => void
@@ -103,7 +103,9 @@ export class CredentialKeeper {
     const { clock, onAttempt } = this.#parts
     const asked = clock.steady()
     try {
-      const obtained = await sources[this.setting.Type](this.setting, this.#parts, this.#stopping.signal)
+      const current = isFresh(this.#state, asked) ? this.#state.value : undefined
+      const parts = { ...this.#parts, current }
+      const obtained = await sources[this.setting.Type](this.setting, parts, this.#stopping.signal)
       this.#failures = 0
       this.#notBefore = 0
       this.renewedAt = clock.now()

@@ -14,6 +14,8 @@ export interface SourceParts {
   readonly secrets: Pick<Secrets, 'read'>
   readonly ownRequests: Pick<OwnRequests, 'ask'>
   readonly clock: Pick<Clock, 'now'>
+  /** The value that there is, while it may be sent. */
+  readonly current?: string | undefined
 }
 
 /** Rejects with a CredentialError, or another error whose message has no value. */

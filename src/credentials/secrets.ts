@@ -4,6 +4,7 @@ import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { SecretSetting } from '../config/credentials.ts'
 import type { Environment } from '../config/environment.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import { runCommand } from './command.ts'
 
@@ -22,30 +23,71 @@ export interface Secrets {
   changed(): Promise<readonly string[]>
 }
 
-export function createSecrets(settings: readonly SecretSetting[], places: SecretPlaces): Secrets {
+export interface SecretParts extends SecretPlaces {
+  readonly readUrl: (setting: SecretSetting) => Promise<string>
+  readonly clock: Pick<Clock, 'steady'>
+}
+
+export function createSecrets(settings: readonly SecretSetting[], parts: SecretParts): Secrets {
   const byName = new Map(settings.map(setting => [setting.Name, setting]))
   const marks = new Map<SecretSetting, string>()
+  const looks = new Map<SecretSetting, StoreLook>()
+  const read = async (setting: SecretSetting): Promise<string> => {
+    const { Name = '', Encoding, Pointer } = setting
+    const text = (await textOf(setting, parts)).replace(/\r?\n$/, '')
+    const found = Pointer === undefined ? text : pointed(text, Pointer, Name)
+    const value = Encoding === 'Base64' ? Buffer.from(found, 'base64').toString() : found
+    if (value === '') throw new StartupError(`The secret ${Name} is empty.`)
+    if (setting.FromUrl !== undefined) looks.set(setting, { value, at: parts.clock.steady(), isChanged: false })
+    return value
+  }
+  /** Looks again at a store, beside what goes on. A look that fails counts as a change: the next reading says why. */
+  const lookAgain = (setting: SecretSetting, last: StoreLook): void => {
+    const now = parts.clock.steady()
+    if (last.isChanged || now - last.at < setting.EverySeconds * 1_000) return
+    last.at = now
+    void read(setting).then(
+      value => {
+        if (value !== last.value) looks.set(setting, { ...last, isChanged: true })
+      },
+      () => {
+        last.isChanged = true
+      },
+    )
+  }
   return {
     async read(name) {
       const setting = byName.get(name)
       if (setting === undefined) throw new Error(`cannot happen: the secret ${name} is not configured`)
-      const text = (await textOf(setting, places)).replace(/\r?\n$/, '')
-      const value = setting.Pointer === undefined ? text : pointed(text, setting.Pointer, name)
-      if (value === '') throw new StartupError(`The secret ${name} is empty.`)
-      return value
+      return read(setting)
     },
     async changed() {
-      const found = await Promise.all(settings.map(async setting => [setting, await markOf(setting, places)] as const))
+      const found = await Promise.all(settings.map(async setting => [setting, await markOf(setting, parts)] as const))
       // The first look is made when all were read already.
       const changed = found.filter(([setting, mark]) => mark !== (marks.get(setting) ?? mark))
       for (const [setting, mark] of found) if (mark !== undefined) marks.set(setting, mark)
-      return changed.flatMap(([{ Name }]) => Name ?? [])
+      const names = changed.flatMap(([{ Name }]) => Name ?? [])
+      for (const [setting, last] of looks) {
+        if (last.isChanged) names.push(setting.Name ?? '')
+        last.isChanged = false
+        lookAgain(setting, last)
+      }
+      return names
     },
   }
 }
 
-async function textOf(setting: SecretSetting, { env, baseDirectory }: SecretPlaces): Promise<string> {
-  const { Name, FromEnv, FromFile, FromCommand } = setting
+/** The last look at a store. */
+interface StoreLook {
+  readonly value: string
+  /** Steady milliseconds. */
+  at: number
+  isChanged: boolean
+}
+
+async function textOf(setting: SecretSetting, { env, baseDirectory, readUrl }: SecretParts): Promise<string> {
+  const { Name, FromEnv, FromFile, FromCommand, FromUrl } = setting
+  if (FromUrl !== undefined) return readUrl(setting)
   if (FromFile !== undefined) {
     const path = resolve(baseDirectory, FromFile)
     return (await readPrivateFile(path)) ?? missing(Name, path)

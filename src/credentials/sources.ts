@@ -14,6 +14,11 @@ export const sources: Readonly<Record<CredentialSetting['Type'], Obtain>> = {
   },
   ClientCredentials: async (...asked) => (await import('./token-requests.ts')).clientCredentials(...asked),
   JwtBearer: async (...asked) => (await import('./token-requests.ts')).jwtBearer(...asked),
-  Aws: async (setting, { secrets, clock }) => awsKeys(await secrets.read(secretOf(setting)), setting, clock.now()),
+  TokenExchange: async (...asked) => (await import('./token-requests.ts')).tokenExchange(...asked),
+  async Aws(setting, parts, signal) {
+    if (setting.Subject !== undefined) return (await import('./aws-role.ts')).assumeRole(setting, parts, signal)
+    return awsKeys(await parts.secrets.read(secretOf(setting)), setting, parts.clock.now())
+  },
+  Vault: async (...asked) => (await import('./vault.ts')).vaultToken(...asked),
   GitHubApp: async (...asked) => (await import('./token-requests.ts')).gitHubApp(...asked),
 }

@@ -4,6 +4,7 @@ import * as oauth from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { fieldValues, hasContentCoding } from '../http/headers.ts'
 import { type AssertionKey, assertionTimes, signAssertion, signatureOf } from '../tokens/assertion.ts'
+import type { OwnAnswer } from '../upstream/own-requests.ts'
 import { type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 
@@ -45,6 +46,41 @@ export const jwtBearer: Obtain = async (setting, parts, signal) => {
 /** The assertion says who asks. */
 const unnamedClient: oauth.ClientAuth = () => {}
 
+/** RFC 8693: the token of a workload, such as that of a service account of Kubernetes, for one of the server. */
+export const tokenExchange: Obtain = async (setting, parts, signal) => {
+  const subjectToken = await parts.secrets.read(secretOf(setting))
+  const { server, client } = endpointOf(setting, setting.TokenUrl)
+  const options = { [oauth.customFetch]: fetchWith(setting, parts), signal }
+  const grant = 'urn:ietf:params:oauth:grant-type:token-exchange'
+  const tokens = {
+    ...{ subject_token: subjectToken, subject_token_type: 'urn:ietf:params:oauth:token-type:jwt' },
+    requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+  }
+  const asked = { ...parametersOf(setting), ...tokens }
+  const exchanged = await tokenOf(setting, async () => {
+    const who = setting.ClientId === undefined ? unnamedClient : oauth.None()
+    const answer = await oauth.genericTokenEndpointRequest(server, client, who, grant, asked, options)
+    return oauth.processGenericTokenEndpointResponse(server, client, answer)
+  })
+  return setting.Subject === undefined ? exchanged : serviceAccount(setting, parts, { signal, token: exchanged.value })
+}
+
+/** Acts for a service account: https://docs.cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken */
+async function serviceAccount(
+  setting: CredentialSetting,
+  { ownRequests, clock }: SourceParts,
+  { signal, token }: { readonly signal: AbortSignal; readonly token: string },
+): Promise<Obtained> {
+  const name = encodeURIComponent(setting.Subject ?? '')
+  const url = `https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/${name}:generateAccessToken`
+  const headers = ['Content-Type', 'application/json', 'Authorization', `Bearer ${token}`]
+  const body = JSON.stringify({ scope: (setting.Scope ?? '').split(' ') })
+  const answer = await ownRequests.ask({ url, headers, body }, signal, limitOf(setting))
+  if (answer.status !== 200) throw new CredentialError('failing', `Google answers with status ${answer.status}.`)
+  const { accessToken, expireTime } = jsonOf(answer.body)
+  return endingToken(accessToken, { end: expireTime, answer, now: clock.now(), setting })
+}
+
 /** An installation of a GitHub App: https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app */
 export const gitHubApp: Obtain = async (setting, parts, signal) => {
   const key = privateKey(await parts.secrets.read(secretOf(setting)), setting)
@@ -56,10 +92,23 @@ export const gitHubApp: Obtain = async (setting, parts, signal) => {
   if (answer.status === 404) throw new CredentialError('needed', `There is no installation ${setting.Subject}.`)
   if (answer.status !== 201) throw new CredentialError('failing', `GitHub answers with status ${answer.status}.`)
   const { token, expires_at: end } = jsonOf(answer.body)
+  return endingToken(token, { end, answer, now: parts.clock.now(), setting })
+}
+
+interface DatedToken {
+  /** Date of the end, as the server writes it. */
+  readonly end: unknown
+  readonly answer: OwnAnswer
+  readonly now: number
+  readonly setting: CredentialSetting
+}
+
+/** A token whose end is a date of the server's clock. */
+function endingToken(token: unknown, { end, answer, now, setting }: DatedToken): Obtained {
   const [sentAt] = fieldValues(answer.fields, 'date')
-  const lifetimeMs = Date.parse(String(end)) - (Date.parse(sentAt ?? '') || parts.clock.now())
-  if (typeof token !== 'string' || !(lifetimeMs > 0)) throw new CredentialError('failing', 'GitHub sent no token.')
-  return { value: sendable(token, setting), lifetimeMs }
+  const lifetimeMs = Date.parse(String(end)) - (Date.parse(sentAt ?? '') || now)
+  if (typeof token === 'string' && lifetimeMs > 0) return { value: sendable(token, setting), lifetimeMs }
+  throw new CredentialError('failing', `The server of ${setting.Name} sent no token that lasts.`)
 }
 
 /** An assertion names its client itself. */
@@ -80,6 +129,7 @@ function parametersOf({ Scope, Audience, Resource, Type }: CredentialSetting): R
 function clientAuthentication(setting: CredentialSetting, secret: string, { clock }: SourceParts): oauth.ClientAuth {
   if (setting.ClientAuth === 'Basic') return oauth.ClientSecretBasic(secret)
   if (setting.ClientAuth === 'Post') return oauth.ClientSecretPost(secret)
+  if (setting.ClientAuth === 'Assertion') return assertedClient(secret)
   const key = privateKey(secret, setting)
   const { webCrypto } = signatureOf(key)
   return oauth.PrivateKeyJwt(key.toCryptoKey(webCrypto, false, ['sign']), {
@@ -88,6 +138,15 @@ function clientAuthentication(setting: CredentialSetting, secret: string, { cloc
       Object.assign(payload, { iat, nbf: iat, exp })
     },
   })
+}
+
+/** RFC 7523 section 2.2: another server has signed who the client is. */
+function assertedClient(assertion: string): oauth.ClientAuth {
+  return (_, { client_id: id }, form) => {
+    form.set('client_id', id)
+    form.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    form.set('client_assertion', assertion)
+  }
 }
 
 async function tokenOf(

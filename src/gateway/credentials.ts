@@ -2,7 +2,8 @@ import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import { CredentialKeeper } from '../credentials/keeper.ts'
 import { secretOf } from '../credentials/obtain.ts'
-import { createSecrets, type SecretPlaces } from '../credentials/secrets.ts'
+import type { SecretUrlParts } from '../credentials/secret-url.ts'
+import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
 import { type CredentialTable, createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
@@ -48,7 +49,8 @@ const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
  */
 export async function openKeptCredentials(config: Config, parts: KeptCredentialParts): Promise<KeptCredentials> {
   const { clock, log, metrics } = parts
-  const secrets = createSecrets(config.Secrets, parts)
+  const stopping = new AbortController()
+  const secrets = openSecrets(config, { ...parts, need: (...asked) => need(...asked), signal: stopping.signal })
   const listeners: ((state: CredentialState) => void)[] = []
   const keepers = config.Credentials.map(
     setting =>
@@ -74,7 +76,7 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
   const table = createCredentialTable(states(), need, clock)
 
   const readSecrets = async () => {
-    const known = config.Secrets.filter(({ FromCommand }) => FromCommand.length === 0)
+    const known = config.Secrets.filter(({ FromCommand, FromUrl }) => FromCommand.length === 0 && FromUrl === undefined)
     await Promise.all(known.map(({ Name = '' }) => secrets.read(Name)))
     await secrets.changed()
     return new Set(known.map(({ Name }) => Name))
@@ -97,10 +99,21 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
       )
     },
     close() {
+      stopping.abort()
       for (const keeper of keepers) keeper.close()
     },
   }
 }
+
+/** What speaks with stores is loaded when the first one is needed. */
+const openSecrets = (config: Config, parts: KeptCredentialParts & Pick<SecretUrlParts, 'need' | 'signal'>): Secrets =>
+  createSecrets(config.Secrets, {
+    ...parts,
+    async readUrl(setting) {
+      const { readSecretUrl } = await import('../credentials/secret-url.ts')
+      return readSecretUrl(setting, { ...parts, credentials: config.Credentials })
+    },
+  })
 
 /** @throws StartupError */
 async function restartAll(keepers: readonly CredentialKeeper[]): Promise<void> {

@@ -13,6 +13,8 @@ import type { UpstreamRoute } from './route.ts'
 
 /** A message to an address that the operator has configured. */
 export interface PostMessage {
+  /** Absent: POST. */
+  readonly method?: 'GET' | 'POST'
   readonly url: string
   /** Flat: name, value, name, value. */
   readonly headers: readonly string[]
@@ -29,7 +31,7 @@ export interface OwnRequests {
   /** Posts once. Resolves with the status; rejects when there is none within the time limit, or at the abort. */
   post(message: PostMessage, signal: AbortSignal): Promise<number>
   /**
-   * Posts once, and reads the answer, whatever its status: at most 64 KiB. Rejects as `post` does.
+   * Asks once, and reads the answer, whatever its status: at most 64 KiB. Rejects as `post` does.
    *
    * @param ms for the whole exchange, milliseconds; absent: as long as `post`
    */
@@ -74,9 +76,10 @@ export function createOwnRequests(parts: OwnRequestParts): OwnRequests {
     return body
   }
 
-  const send = ({ url, headers, body }: PostMessage, limits: Limits): Promise<OwnAnswer> => {
+  const send = ({ method = 'POST', url, headers, body }: PostMessage, limits: Limits): Promise<OwnAnswer> => {
     const { origin, path } = destinationOf(new URL(url))
-    const request = { method: 'POST', path, fields: headers, body: typeof body === 'string' ? Buffer.from(body) : body }
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const request = { method, path, fields: headers, body: method === 'GET' ? null : bytes }
     return exchange(origin, request, limits, parts)
   }
 

@@ -139,7 +139,9 @@ t.test('secrets and credentials have names of their own, one source, and what th
   t.strictSame(of(key, '{ Name: a, Secret: key }', '{ Host: h.example, Credential: a }'), [])
   t.match(of('{ FromEnv: KEY }'), [/Secrets: entry 0: Name must be set/])
   t.match(of(`${key}, ${key}`), [/entry 1: Name must differ/])
-  t.match(of('{ Name: key, FromEnv: KEY, FromFile: f }'), [/one of FromEnv, FromFile and FromCommand must be set/])
+  t.match(of('{ Name: key, FromEnv: KEY, FromFile: f }'), [
+    /one of FromEnv, FromFile, FromCommand and FromUrl must be set/,
+  ])
   t.match(of('{ Name: key, FromCommand: [aws, login] }'), [/FromCommand must begin with an absolute path/])
   t.match(of(key, '{ Name: a, Secret: other }'), [/Secret must name an entry of Secrets/])
   t.match(of(key, '{ Name: a, Secret: key, Type: ClientCredentials }'), [
@@ -148,6 +150,18 @@ t.test('secrets and credentials have names of their own, one source, and what th
   t.match(of(key, '{ Name: a, Secret: key, Type: Aws, Services: [s3] }'), [/Regions must be set for Aws/])
   t.match(of(key, '{ Name: a, Secret: key, TokenUrl: "http://a.example" }'), [/must be an https URL/])
   t.match(of(key, '', '{ Host: h.example, Credential: a }'), [/Credential must name an entry of Credentials/])
+  const vault = (more: string) => `{ Name: v, Secret: key, Type: Vault, TokenUrl: "https://v.example/login", ${more} }`
+  t.strictSame(of(key, vault('Subject: r')), [])
+  t.match(of(key, vault('')), [/ClientId \(of AppRole\) or Subject/])
+  t.match(of(key, vault('Subject: r, ClientId: c')), [/ClientId \(of AppRole\) or Subject/])
+  const stored = (more: string) => `${key}, { Name: db, FromUrl: "https://v.example/db", ${more} }`
+  t.strictSame(of(stored('Credential: v'), vault('Subject: r')), [])
+  t.strictSame(of(stored('Body: x')), [])
+  t.match(of(stored('Credential: other')), [/entry 1: Credential must name an entry of Credentials/])
+  t.match(of('{ Name: key, FromUrl: "https://v.example/db", Credential: v }', vault('Subject: r')), [
+    /its Credential needs this secret itself/,
+  ])
+  t.match(of('{ Name: key, FromEnv: KEY, Credential: v }', vault('Subject: r')), [/are for FromUrl alone/])
   const token = '{ Name: a, Secret: key, Type: GitHubApp, ClientId: "1", Subject: "2" }'
   t.match(of(key, token, '{ Host: "*.github.io", Credential: a }'), [/Host must be one name/])
   t.strictSame(of(key, token, '{ Host: me.github.io, Credential: a }'), [])

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { SecretSetting } from '../../src/config/credentials.ts'
 import { createSecrets } from '../../src/credentials/secrets.ts'
+import { createClock } from '../fixtures/clock.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const base: SecretSetting = {
@@ -10,11 +11,22 @@ const base: SecretSetting = {
   FromEnv: undefined,
   FromFile: undefined,
   FromCommand: [],
+  FromUrl: undefined,
+  Credential: undefined,
+  Body: undefined,
+  EverySeconds: 60,
   Pointer: undefined,
+  Encoding: 'Text',
 }
+const clock = createClock()
+const noStore = () => Promise.reject(new Error('there is no store'))
 const write = (path: string, text: string) => writeFileSync(path, text, { mode: 0o600 })
-const open = (setting: Partial<SecretSetting>, baseDirectory = '.', env = {}) =>
-  createSecrets([{ ...base, ...setting }], { env, baseDirectory })
+const open = (
+  setting: Partial<SecretSetting>,
+  baseDirectory = '.',
+  env = {},
+  readUrl = noStore as () => Promise<string>,
+) => createSecrets([{ ...base, ...setting }], { env, baseDirectory, readUrl, clock })
 
 t.test('a secret comes from the environment, a file or a program', async t => {
   t.equal(await open({ FromEnv: 'KEY' }, '.', { KEY: 'k-1' }).read('key'), 'k-1')
@@ -75,5 +87,34 @@ t.test('a file is seen to change when it is written, replaced, or a link to its 
   write(join(directory, 'two/other'), 'k-3')
   renameSync(join(directory, 'two/other'), join(directory, 'two/key'))
   t.strictSame(await secrets.changed(), ['key'])
+  t.strictSame(await secrets.changed(), [])
+})
+
+t.test('a secret in a store is looked at again after its time, and a failure counts as a change', async t => {
+  let answer = 'azEyMw=='
+  let looks = 0
+  const readUrl = async () => {
+    looks += 1
+    if (answer === '') throw new Error('the store is away')
+    return JSON.stringify({ value: answer })
+  }
+  const setting = { FromUrl: 'https://store.example/key', Pointer: '/value', Encoding: 'Base64' } as const
+  const secrets = open(setting, '.', {}, readUrl)
+  t.strictSame(await secrets.changed(), [], 'nobody has read it')
+  t.equal(await secrets.read('key'), 'k123')
+  const changedLater = async () => {
+    clock.advance(60_000)
+    await secrets.changed()
+    await new Promise(setImmediate)
+    return secrets.changed()
+  }
+  t.strictSame(await changedLater(), [])
+  t.equal(looks, 2)
+  answer = 'azQ1Ng=='
+  t.strictSame(await changedLater(), ['key'])
+  t.equal(await secrets.read('key'), 'k456')
+  t.strictSame(await secrets.changed(), [], 'it is told once')
+  answer = ''
+  t.strictSame(await changedLater(), ['key'])
   t.strictSame(await secrets.changed(), [])
 })

@@ -1,0 +1,74 @@
+/** Tokens of Vault and OpenBao: log in, renew, revoke. */
+import t from 'tap'
+import type { CredentialSetting } from '../../src/config/credentials.ts'
+import { sources } from '../../src/credentials/sources.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
+
+const login = 'https://vault.example:8200/v1/auth/approle/login'
+const base = clientSetting({ Type: 'Vault', TokenUrl: login, ClientId: undefined })
+
+function obtain(server: TokenServer, more: Partial<CredentialSetting>, current?: string) {
+  const secrets = { read: async () => 'the-secret' }
+  const parts = { clock: createClock(), ownRequests: server, secrets, current }
+  return sources.Vault({ ...base, ...more }, parts, new AbortController().signal)
+}
+
+const tokenOf = (token: unknown, seconds: unknown = 3_600) => ({
+  auth: { client_token: token, lease_duration: seconds },
+})
+
+t.test('an AppRole logs in with two ids, others with a role and the token of the workload', async t => {
+  const server = tokenServer()
+  server.answer = tokenOf('hvs.1')
+  t.strictSame(await obtain(server, { ClientId: 'role-id' }), { value: 'hvs.1', lifetimeMs: 3_600_000 })
+  t.match(server.asked, [{ url: login, body: '{"role_id":"role-id","secret_id":"the-secret"}' }])
+  const TokenUrl = 'https://vault.example/v1/auth/kubernetes/login'
+  await obtain(server, { Subject: 'gateway', TokenUrl })
+  t.match(server.asked[1], { url: TokenUrl, body: '{"role":"gateway","jwt":"the-secret"}' })
+  server.answer = tokenOf('hvs.root', 0)
+  t.equal((await obtain(server, { ClientId: 'r' })).lifetimeMs, 3_600_000, 'one without an end is looked at each hour')
+})
+
+t.test('a token is renewed; one near its greatest age is replaced and revoked', async t => {
+  const server = tokenServer()
+  server.answer = tokenOf('hvs.1', 7_200)
+  t.strictSame(await obtain(server, { ClientId: 'r' }, 'hvs.1'), { value: 'hvs.1', lifetimeMs: 7_200_000 })
+  t.match(server.asked, [
+    { url: 'https://vault.example:8200/v1/auth/token/renew-self', fields: { 'x-vault-token': 'hvs.1' } },
+  ])
+  for (const left of [tokenOf('hvs.1', 60), undefined]) {
+    const other = tokenServer()
+    other.onAsk = ({ url }) => {
+      const isRenewal = url.endsWith('/renew-self')
+      other.status = isRenewal && left === undefined ? 403 : 200
+      other.answer = isRenewal ? (left ?? {}) : tokenOf('hvs.2')
+    }
+    t.equal((await obtain(other, { ClientId: 'r' }, 'hvs.1')).value, 'hvs.2')
+    t.strictSame(
+      other.asked.map(({ url, fields }) => [new URL(url).pathname, fields['x-vault-token']]),
+      [
+        ['/v1/auth/token/renew-self', 'hvs.1'],
+        ['/v1/auth/approle/login', undefined],
+        ['/v1/auth/token/revoke-self', 'hvs.1'],
+      ],
+    )
+  }
+})
+
+t.test('a failure is told without the answer or the secret', async t => {
+  const server = tokenServer()
+  const cases: [number, unknown][] = [
+    [400, { errors: ['the-secret'] }],
+    [200, 'the-secret'],
+    [200, { auth: null }],
+    [200, tokenOf('the-secret', 'long')],
+    [200, tokenOf('two\nlines the-secret')],
+  ]
+  for (const [status, answer] of cases) {
+    Object.assign(server, { status, answer })
+    const error = await obtain(server, { ClientId: 'r' }).catch(error => error)
+    t.equal(error.kind, 'failing', JSON.stringify(answer))
+    t.notMatch(error.message, /the-secret/)
+  }
+})
