@@ -13,16 +13,15 @@ export interface PolicyThread {
 
 /** Pieces that may wait. */
 const maxWaiting = 8
-/** Longest time of one piece, milliseconds. */
-const longestMs = 60_000
 /** An idle thread gives its memory back, some 30 MiB. */
 const idleMs = 20_000
 
 // Only the extension differs between sources and the built package.
 const workerUrl = new URL(`./policy-worker${extname(import.meta.url)}`, import.meta.url)
 
-export function createPolicyThread(onCrash: (error: Error) => void): PolicyThread {
-  const thread = new WorkerOnDemand(onCrash)
+/** @param longestMs longest time of one piece, milliseconds */
+export function createPolicyThread(onCrash: (error: Error) => void, longestMs = 60_000): PolicyThread {
+  const thread = new WorkerOnDemand(onCrash, longestMs)
   let waiting = 0
   let last: Promise<unknown> = Promise.resolve()
   return {
@@ -42,13 +41,15 @@ export function createPolicyThread(onCrash: (error: Error) => void): PolicyThrea
 /** A thread that ends when it is idle, and when a piece of work takes too long. */
 class WorkerOnDemand {
   readonly #onCrash: (error: Error) => void
+  readonly #longestMs: number
   #worker: Worker | undefined
   #calls: Link<PolicyWork> | undefined
   #idle: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(onCrash: (error: Error) => void) {
+  constructor(onCrash: (error: Error) => void, longestMs: number) {
     this.#onCrash = onCrash
+    this.#longestMs = longestMs
   }
 
   /** One piece of work. */
@@ -60,7 +61,7 @@ class WorkerOnDemand {
     const limit = setTimeout(() => {
       isLate = true
       void this.#end()
-    }, longestMs)
+    }, this.#longestMs)
     try {
       return await work(this.#calls)
     } catch (error) {

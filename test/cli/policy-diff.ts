@@ -22,6 +22,23 @@ const folder = testdir(t, {
   'narrow.yaml': policy('["/a"]'),
   'wide.yaml': policy('["/a", "/b|c"]'),
   'held.yaml': policy('["/a"]', '  - { name: rest, effect: Hitl, conditions: [] }\n'),
+  'other.yaml': `
+name: reader
+default: Hitl
+rules:
+  - name: read
+    effect: Allow
+    riskExempt: true
+    conditions:
+      - { field: input.origin, operator: eq, value: "https://api.example.com" }
+      - { field: input.path, operator: pathMatches, value: ["/a"] }
+  - name: writes
+    effect: Allow
+    priority: 1
+    conditions:
+      - { field: agent.name, operator: eq, value: red }
+      - { field: input.body.kind, operator: eq, value: note }
+`,
   'wrong.yaml': 'name: [',
 })
 const file = (name: string) => `${folder}/${name}.yaml`
@@ -53,6 +70,20 @@ t.test('the result is also JSON, and tables in Markdown', async t => {
     markdown.some(line => line.includes('/b\\|c')),
     'a bar does not end a cell',
   )
+})
+
+t.test('what changed beside conditions, the default, and what an example rests on are named', async t => {
+  const { out } = await diff(file('narrow'), file('other'))
+  t.ok(out.includes('changed    read (Allow): riskExempt (default) -> true'), out.join('\n'))
+  t.ok(out.includes('default    Deny -> Hitl'))
+  t.ok(out.some(line => /^Deny -> Allow .*"kind":"note".* by an agent with .*red.*now: writes\)$/.test(line)))
+  t.ok(out.some(line => /^Deny -> Hitl .*\(before: the default, now: the default\)$/.test(line)))
+  const back = (await diff(file('held'), file('narrow'))).out
+  t.ok(back.includes('removed    rest (Hitl)'), back.join('\n'))
+  const markdown = (await diff(file('narrow'), file('other'), '--markdown')).out
+  t.ok(markdown.includes('| `(default)` | `Hitl` | `was Deny` |'), markdown.join('\n'))
+  const same = await diff(file('wide'), file('wide'), '--markdown')
+  t.strictSame(same, { code: 0, out: ['The new policy is milder for no request.'], err: '' })
 })
 
 t.test('a command line that cannot be meant, and a policy with mistakes, are explained', async t => {

@@ -78,6 +78,22 @@ rules:
   )
 })
 
+t.test('what the lint says of a proposal is printed, and a priority that cannot be doubled is refused', async t => {
+  const policy = (priority: number) => `
+name: reader
+default: Allow
+rules:
+  - { name: read, effect: Allow, priority: ${priority}, conditions: [{ field: input.host, operator: eq, value: a.example }] }
+  - { name: late, effect: Deny, conditions: [{ field: input.host, operator: eq, value: a.example }] }
+`
+  const folder = testdir(t, { log: access, 'p.yaml': policy(1), 'high.yaml': policy(Number.MAX_SAFE_INTEGER) })
+  const { code, err } = await propose('--log', `${folder}/log`, '--policy', `${folder}/p.yaml`)
+  t.equal(code, 0)
+  t.match(err, /^rules\[\d\]: .* \(W_[A-Z_]+\)$/m)
+  const high = await propose('--log', `${folder}/log`, '--policy', `${folder}/high.yaml`)
+  t.match(high, { code: 1, err: /priority of the policy is too large/ })
+})
+
 t.test('a command line that cannot be meant is explained', async t => {
   const folder = testdir(t, { log: '', 'p.yaml': 'name: [' })
   const log = `${folder}/log`
@@ -86,6 +102,8 @@ t.test('a command line that cannot be meant is explained', async t => {
     ['--log', log, '--since', 'yesterday'],
     ['--log', log, '--unseen', 'Allow'],
     ['--log', log, '--policy', 'x', '--name', 'y'],
+    ['--log', log, '--tests', 'x'],
+    ['--policy', 'x'],
   ])
     t.equal((await propose(...args)).code, 2, args.join(' '))
   t.equal((await propose('--log', `${folder}/none`)).code, 1)

@@ -1,7 +1,7 @@
 /** Simulating agrees with the decisions that follow. */
 import t from 'tap'
 import { simulate } from '../../src/policies/simulate.ts'
-import { keptOf } from '../../src/policy/propose/kept.ts'
+import { type KeptShape, keptOf } from '../../src/policy/propose/kept.ts'
 import { naiveVerdict } from '../fixtures/naive-policy.ts'
 import { createRandom, randomHead, randomPolicy, withBodies } from '../fixtures/random-policy.ts'
 import { policyOf } from '../fixtures/rulebook.ts'
@@ -41,4 +41,38 @@ t.test('what is known of a shape is decided as each of its requests is', async t
   }
   t.strictSame(wrong, [])
   for (const [what, times] of Object.entries(tally)) t.ok(times > count / 20, `${what}: ${times}`)
+})
+
+const agent = { id: 'a1' }
+const policy = (name: string, ...rules: object[]) => ({ name, default: 'Allow', rules })
+const onBody = { name: 'r', effect: 'Deny', conditions: [{ field: 'input.body.x', operator: 'eq', value: '1' }] }
+
+function simulated(shape: Partial<KeptShape>, before: object | undefined, after: object, values: string[][] = []) {
+  const head = { method: 'GET', origin: 'https://a.example', path: ['x'], facts: [], names: [], unfit: 'a body' }
+  const outcome = { effect: 'Deny', policy: 'former', rule: 'r', status: 4, verdict: null, signal: null }
+  const texts = { shape: JSON.stringify({ ...head, ...shape }), outcome: JSON.stringify(outcome) }
+  const one = { agentId: 'a1', digest: 'd', ...texts, values, count: 3, firstAt: 0, lastAt: 1, days: [0] }
+  const { same, unknown, changes } = simulate([{ agent, shapes: [one, one], before }], after, {})
+  return [same, unknown, ...changes.map(change => `${change.before} ${change.after} ${change.count}`)]
+}
+
+t.test('where the former policy is not certain, what was recorded of it counts', async t => {
+  const body = { method: 'POST' }
+  t.strictSame(simulated(body, policy('former', onBody), policy('p')), [0, 0, 'Deny Allow 6'])
+  t.strictSame(simulated(body, policy('other', onBody), policy('p')), [0, 6], 'another policy has decided it')
+  t.strictSame(simulated(body, undefined, policy('p')), [0, 6], 'none applies now')
+  t.strictSame(simulated(body, policy('other', onBody), policy('p', onBody)), [6, 0], 'both read the same')
+  t.strictSame(simulated(body, policy('other'), policy('p', onBody)), [0, 6])
+})
+
+t.test('of a shape without a path, an id or a request nothing is known', async t => {
+  const after = policy('p')
+  t.strictSame(simulated({ path: [] }, after, after), [0, 6])
+  t.strictSame(simulated({ path: ['x', ['int', 0]] }, after, after, [[]]), [0, 6])
+  t.strictSame(simulated({ path: ['x', ['int', 0]] }, after, after, [['1', '2']]), [6, 0])
+  t.strictSame(simulated({ origin: 'https://a.example:x' }, after, after), [0, 6])
+  t.strictSame(
+    simulated({ path: ['x', ['int', 0]] }, policy('other'), policy('p', { ...onBody, conditions: [] }), [['1']]),
+    [...[0, 0], 'Allow Deny 6'],
+  )
 })

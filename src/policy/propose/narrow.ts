@@ -73,11 +73,11 @@ class Narrower {
       // A narrowed rule never applies to what cannot be read.
       const unread = readsAll ? { onUnreadable: 'noMatch' } : {}
       const conditions = [...document.conditions, ...found.conditions]
-      return { ...rest, ...unread, name: this.#nameOf(`${rule.name}-seen`, found), conditions }
+      return { ...rest, ...unread, name: this.#nameOf(rule.name, '-seen', found), conditions }
     })
     const held: RuleDocument = {
       ...plain,
-      ...{ name: this.#nameOf(`${rule.name}-not-seen`), priority: 2 * rule.priority, effect: 'Hitl' },
+      ...{ name: this.#nameOf(rule.name, '-not-seen'), priority: 2 * rule.priority, effect: 'Hitl' },
       ...{ reason: 'Not recorded before', onUnreadable: readsAll ? 'match' : 'noMatch' },
     }
     return [...narrowed, held]
@@ -87,7 +87,7 @@ class Narrower {
   ofDefault(mine: readonly RecordedRequest[]): readonly RuleDocument[] {
     const lowest = this.#policy.rules.reduce((least, { priority }) => Math.min(least, priority), 0)
     return this.#proposed(mine).map(found => {
-      const head = { name: this.#nameOf('default-seen', found), priority: 2 * lowest - 1 }
+      const head = { name: this.#nameOf('default', '-seen', found), priority: 2 * lowest - 1 }
       return { ...documentOf(found, head), onUnreadable: 'noMatch' }
     })
   }
@@ -104,8 +104,8 @@ class Narrower {
   }
 
   /** A name that no other rule has. @param found the rule that gets it, when it was made */
-  #nameOf(wanted: string, found?: ProposedRule): string {
-    const base = wanted.length > maxName ? `rule${wanted.slice(wanted.lastIndexOf('-'))}` : wanted
+  #nameOf(rule: string, end: string, found?: ProposedRule): string {
+    const base = `${rule.length + end.length > maxName ? 'rule' : rule}${end}`
     let name = base
     for (let count = 2; this.#names.has(name); count++) name = `${base}-${count}`
     this.#names.add(name)
