@@ -68,8 +68,8 @@ async function main(): Promise<void> {
   }
   const pids = contestants.map(({ process }) => process?.pid as number)
   const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
-  const perSlice = road.work?.perSlice ?? 1_000
-  const size = { connections: Number(values.connections), slices: Number(values.slices), perSlice }
+  const { perSlice = 1_000, connections = Number(values.connections) } = road.work ?? {}
+  const size = { connections, slices: Number(values.slices), perSlice }
   const cpu = await measureSlices(contestants, { ...size, cores: cores.others })
   if (values.json)
     console.log(JSON.stringify({ before, after, machine, ...size, cpu: Object.fromEntries(cpu) }, null, 2))

@@ -20,7 +20,10 @@ const kinds = [
 /** A bar for each road: CPU time for one request, as an SVG document that follows the reader's light or dark mode. */
 export function chartOf(measured: readonly Measured[], caption: string): string {
   const bars = measured
-    .map(({ name, cpu }) => ({ name, cpu: median(cpu) }))
+    .map(({ name, slices, rounds }) => ({
+      name,
+      cpu: median(slices.length > 0 ? slices : rounds.map(({ cpu }) => cpu)),
+    }))
     .filter(({ cpu }) => !Number.isNaN(cpu))
     .sort((left, right) => left.cpu - right.cpu)
   const most = Math.max(...bars.map(({ cpu }) => cpu))

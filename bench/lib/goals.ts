@@ -2,15 +2,15 @@ import type { Measured } from './rounds.ts'
 import { ratios, type Spread, spreadOf } from './stats.ts'
 import { type Work, works } from './works.ts'
 
-/** What one road may cost of another, in the same rounds. */
-interface Goal {
+/** What one road may cost of another, at the same time. */
+export interface Goal {
   readonly what: string
   readonly of: string
   readonly against: string
   readonly atMost: number
 }
 
-const cpuGoals: readonly Goal[] = [
+export const cpuGoals: readonly Goal[] = [
   { what: 'HAProxy doing the same, 100 rules', of: 'gateway', against: 'haproxy-100', atMost: 1.1 },
   { what: 'HAProxy doing the same, 1,000 rules', of: 'gateway-1000', against: 'haproxy-1000', atMost: 0.4 },
   { what: 'http-proxy, which checks nothing', of: 'gateway', against: 'http-proxy', atMost: 0.35 },
@@ -28,6 +28,18 @@ function goalsOf({ name, about, goal, unreadGoal }: Work): readonly Goal[] {
   if (unreadGoal === undefined) return [read]
   return [read, { what: `${about} that nothing reads, of HAProxy`, of: `${name}-unread`, against, atMost: unreadGoal }]
 }
+
+/** The ratio of two roads in each of several starts of both. */
+export interface Started {
+  readonly goal: Goal
+  readonly sliced: readonly number[]
+  /** Empty where the upstream sets the pace. */
+  readonly saturated: readonly number[]
+}
+
+/** The goals of some rows, each by the road that it is about; all of them without names. */
+export const goalsOfRows = (rows: readonly string[] | undefined): readonly Goal[] =>
+  cpuGoals.filter(({ of }) => rows?.includes(of) ?? true)
 
 /** When both are as busy as they can be. */
 const saturatedGoal: Goal = { what: 'p99 when saturated, of HAProxy', of: 'gateway', against: 'haproxy-100', atMost: 2 }
@@ -51,12 +63,19 @@ export const pacedGoals: readonly PacedGoal[] = [
   },
 ]
 
-/** Resident memory of the gateway under load, MiB. */
-const memoryGoal = { road: 'gateway', atMost: 150 }
+/** Resident memory under load, MiB. */
+export const memoryGoals: ReadonlyMap<string, number> = new Map([
+  ['gateway', 150],
+  ...works.map(({ name }) => [name, 150] as const),
+  ['threads-2', 220],
+])
 
 export interface Outcome {
   readonly what: string
+  /** The worse of the two columns, where there are two. */
   readonly value: Spread
+  readonly sliced?: Spread | undefined
+  readonly saturated?: Spread | undefined
   readonly unit: 'x' | 'MiB' | 'KiB' | 'ms'
   /** The goal times the slack. */
   readonly limit: number
@@ -65,7 +84,45 @@ export interface Outcome {
 
 /** Goals that can be judged by what was measured. `slack` multiplies them, for machines that do other things too. */
 export function judgeCpu(measured: readonly Measured[], slack: number): readonly Outcome[] {
-  return cpuGoals.flatMap(goal => judge({ goal, measured, figures: ({ cpu }) => cpu, slack }))
+  return cpuGoals.flatMap(goal => {
+    const [of, against] = pairOf(goal, measured)
+    if (of === undefined || against === undefined) return []
+    const sliced = ratios(of.slices, against.slices)
+    return outcomeOf(goal, { sliced, saturated: ratios(cpuOfRounds(of), cpuOfRounds(against)) }, slack)
+  })
+}
+
+/** The same of several starts of each: one ratio a start. */
+export function judgeStarts(started: readonly Started[], slack: number): readonly Outcome[] {
+  return started.flatMap(({ goal, sliced, saturated }) =>
+    outcomeOf({ ...goal, what: `${goal.what}, ${sliced.length} starts of each` }, { sliced, saturated }, slack),
+  )
+}
+
+const cpuOfRounds = ({ rounds }: Measured): readonly number[] => rounds.map(({ cpu }) => cpu)
+
+function pairOf(goal: Goal, measured: readonly Measured[]): readonly [Measured | undefined, Measured | undefined] {
+  const named = (name: string) => measured.find(one => one.name === name)
+  return [named(goal.of), named(goal.against)]
+}
+
+interface Columns {
+  readonly sliced: readonly number[]
+  readonly saturated: readonly number[]
+}
+
+/** A goal is held against the worse column: small slices leave the proxy idle in between, and a busy one is not. */
+function outcomeOf({ what, atMost }: Goal, columns: Columns, slack: number): readonly Outcome[] {
+  const [sliced, saturated] = [columns.sliced, columns.saturated].map(all =>
+    all.length > 0 ? spreadOf(all) : undefined,
+  )
+  const worse = [sliced, saturated]
+    .filter(spread => spread !== undefined)
+    .sort((left, right) => right.median - left.median)[0]
+  const limit = atMost * slack
+  return worse === undefined
+    ? []
+    : [{ what, value: worse, sliced, saturated, unit: 'x', limit, met: worse.median <= limit }]
 }
 
 export function judgePaced(goal: PacedGoal, measured: readonly Measured[], slack: number): readonly Outcome[] {
@@ -86,11 +143,16 @@ export function judgeStall(measured: readonly Measured[], slack: number): readon
 }
 
 export function judgeMemory(measured: readonly Measured[], slack: number): readonly Outcome[] {
-  const bytes = measured.find(({ name }) => name === memoryGoal.road)?.residentBytes
-  if (bytes === undefined) return []
-  const limit = memoryGoal.atMost * slack
-  const value = spreadOf([bytes / 2 ** 20])
-  return [{ what: 'resident memory under load', value, unit: 'MiB', limit, met: value.median <= limit }]
+  return measured.flatMap(({ name, residentBytes, restingBytes }) => {
+    const atMost = memoryGoals.get(name)
+    if (atMost === undefined || residentBytes === undefined) return []
+    const outcome = (what: string, bytes: number): Outcome => {
+      const [value, limit] = [spreadOf([bytes / 2 ** 20]), atMost * slack]
+      return { what: `resident memory ${what}, ${name}`, value, unit: 'MiB', limit, met: value.median <= limit }
+    }
+    const under = outcome('under load', residentBytes)
+    return restingBytes === undefined ? [under] : [under, outcome('10 s later', restingBytes)]
+  })
 }
 
 interface Judged {
@@ -101,9 +163,8 @@ interface Judged {
 }
 
 function judge({ goal, measured, figures, slack }: Judged): readonly Outcome[] {
-  const of = measured.find(({ name }) => name === goal.of)
-  const against = measured.find(({ name }) => name === goal.against)
-  if (of === undefined || against === undefined) return []
+  const [of, against] = pairOf(goal, measured)
+  if (of === undefined || against === undefined || figures(of).length === 0) return []
   const value = spreadOf(ratios(figures(of), figures(against)))
   const limit = goal.atMost * slack
   return [{ what: goal.what, value, unit: 'x', limit, met: value.median <= limit }]

@@ -8,7 +8,7 @@ export interface Contestant extends StartedRoad {
   readonly name: string
 }
 
-/** One round of one road. */
+/** One round of one road, with as many requests as its connections carry. */
 export interface Round {
   readonly perSecond: number
   /** CPU time of the proxy for one answered request, user and system; NaN when there is no proxy. */
@@ -21,10 +21,12 @@ export interface Round {
 export interface Measured {
   readonly name: string
   readonly rounds: readonly Round[]
-  /** CPU time for one request, microseconds: of each round, or of each slice where there are some. */
-  readonly cpu: readonly number[]
+  /** CPU time for one request in each slice, microseconds (slices.ts). */
+  readonly slices: readonly number[]
   /** After the last round. */
   readonly residentBytes: number | undefined
+  /** Ten seconds after that, where more was taken than the goal allows. */
+  readonly restingBytes?: number | undefined
   /** Of the gateway, where it was asked for: undefined when there was none. */
   readonly stall?: Stall | undefined
 }
@@ -59,7 +61,7 @@ export async function measureRounds(
   return contestants.map(({ name, process }) => ({
     name,
     rounds: rounds.get(name) ?? [],
-    cpu: (rounds.get(name) ?? []).map(({ cpu }) => cpu),
+    slices: [],
     residentBytes: process === undefined ? undefined : residentBytes(process.pid),
   }))
 }

@@ -19,7 +19,7 @@ export interface SlicesSetup {
 /** CPU time for one request, microseconds, of each slice: slices.ts. Roads without a process are left out. */
 export async function measureSlices(
   contestants: readonly Contestant[],
-  { cores, warmup = 3, ...setup }: SlicesSetup,
+  { cores, warmup = 2, ...setup }: SlicesSetup,
 ): Promise<ReadonlyMap<string, readonly number[]>> {
   const proxies = contestants.flatMap(({ name, request, process }) =>
     process === undefined ? [] : [{ name, request, pid: process.pid }],

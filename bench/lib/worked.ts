@@ -1,8 +1,10 @@
+import { setTimeout } from 'node:timers/promises'
 import { residentBytes } from './cpu.ts'
-import { stallGoal } from './goals.ts'
+import { goalsOfRows, memoryGoals, stallGoal } from './goals.ts'
+import type { Sender } from './load.ts'
 import type { Cores } from './machine.ts'
 import type { Road } from './roads.ts'
-import type { Contestant, Measured } from './rounds.ts'
+import { type Contestant, type Measured, measureRounds, type Round } from './rounds.ts'
 import { measureSlices, type SlicesSetup } from './sliced.ts'
 import { type Stall, stallProbe } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream } from './upstream.ts'
@@ -12,10 +14,18 @@ export interface WorksSetup {
   readonly connections: number
   /** Slices of each road; how long they are depends on the work. */
   readonly slices: number
+  /** Rounds of the roads that goals compare. */
+  readonly rounds: number
+  readonly sender: Sender
   readonly cores: Cores
   readonly built: boolean
   readonly progress: (text: string) => void
 }
+
+/** Length of a round, seconds: of works there are many. */
+const roundSeconds = 1
+/** In which memory is given back, milliseconds. */
+const restMs = 10_000
 
 /** Measures one work after the other, its roads in the same slices; only what that work needs is running meanwhile. */
 export async function measureWorks(roads: readonly Road[], setup: WorksSetup): Promise<readonly Measured[]> {
@@ -24,7 +34,7 @@ export async function measureWorks(roads: readonly Road[], setup: WorksSetup): P
     ({ work }) => work?.name,
   )
   const measured: Measured[] = []
-  if (setup.slices === 0) return measured
+  if (setup.slices === 0 && setup.rounds === 0) return measured
   for (const [name, group] of byWork) {
     setup.progress(`slices of ${name}`)
     measured.push(...(await measureWork(group[0]?.work as Work, group, setup)))
@@ -33,7 +43,8 @@ export async function measureWorks(roads: readonly Road[], setup: WorksSetup): P
 }
 
 async function measureWork(work: Work, roads: readonly Road[], setup: WorksSetup): Promise<readonly Measured[]> {
-  const { cores, built, connections, slices } = setup
+  const { cores, built, slices } = setup
+  const { connections = setup.connections } = work
   const upstream = await (work.tls === true ? startTlsUpstream : startNodeUpstream)(cores.others)
   const started: Contestant[] = []
   try {
@@ -43,17 +54,45 @@ async function measureWork(work: Work, roads: readonly Road[], setup: WorksSetup
     }
     const { perSlice } = work
     const size = { connections, slices, perSlice, cores: cores.others }
-    const cpu = await measureSlices(started, size)
+    const cpu = slices === 0 ? new Map<string, number[]>() : await measureSlices(started, size)
+    const busy = await measureBusy(work, started, setup)
     const stalled = started.find(({ name }) => name === stallGoal.road)
-    const stall = stalled === undefined ? undefined : await measureStall(stalled, size)
-    return started.map(({ name, process }) => ({
-      ...{ name, rounds: [], cpu: cpu.get(name) ?? [] },
-      residentBytes: process === undefined ? undefined : residentBytes(process.pid),
-      ...(name === stallGoal.road ? { stall } : {}),
+    const stall = stalled === undefined || slices === 0 ? undefined : await measureStall(stalled, size)
+    const resident = await measureMemory(started)
+    return resident.map(one => ({
+      ...{ ...one, rounds: busy.get(one.name) ?? [], slices: cpu.get(one.name) ?? [] },
+      ...(one.name === stallGoal.road ? { stall } : {}),
     }))
   } finally {
     await Promise.all([upstream, ...started].map(({ process }) => process?.stop()))
   }
+}
+
+/** Rounds in which the roads of goals are as busy as they can be. */
+async function measureBusy(
+  work: Work,
+  started: readonly Contestant[],
+  { sender, rounds, progress, ...setup }: WorksSetup,
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  if (work.isPaced === true || rounds === 0) return new Map()
+  const { connections = setup.connections } = work
+  const goals = goalsOfRows(undefined)
+  const compared = started.filter(({ name }) => goals.some(({ of, against }) => name === of || name === against))
+  const measured = await measureRounds(compared, { sender, connections, seconds: roundSeconds, rounds, progress })
+  return new Map(measured.map(one => [one.name, one.rounds]))
+}
+
+type Resident = Pick<Measured, 'name' | 'residentBytes' | 'restingBytes'>
+
+/** Right after the load; and once more, later, where that was more than the goal. */
+async function measureMemory(started: readonly Contestant[]): Promise<readonly Resident[]> {
+  const bytesOf = ({ process }: Contestant) => (process === undefined ? undefined : residentBytes(process.pid))
+  const under = started.map(road => ({ road, name: road.name, residentBytes: bytesOf(road) }))
+  const isOver = under.map(
+    ({ name, residentBytes: bytes = 0 }) => bytes > (memoryGoals.get(name) ?? Number.POSITIVE_INFINITY) * 2 ** 20,
+  )
+  if (isOver.includes(true)) await setTimeout(restMs)
+  return under.map(({ road, ...one }, at) => (isOver[at] ? { ...one, restingBytes: bytesOf(road) } : one))
 }
 
 /** The longest stall once all code is compiled. */

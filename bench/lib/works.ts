@@ -1,4 +1,4 @@
-import { chatJson } from './bodies.ts'
+import { chatJson, pictureJson } from './bodies.ts'
 import type { Request } from './load.ts'
 
 /** A kind of request that agents send, beside the small GET. All go to bench/origin.ts, which reads what it is sent. */
@@ -13,6 +13,10 @@ export interface Work {
   readonly tls?: boolean
   /** Each request comes on a connection of its own. */
   readonly fresh?: boolean
+  /** The upstream sets the pace: the proxy is never as busy as it can be. */
+  readonly isPaced?: boolean
+  /** Of the load, where others would be too many. */
+  readonly connections?: number
   /** Requests in a slice: some 20 to 200 ms of work. */
   readonly perSlice: number
   /** CPU time of the gateway at most, in that of HAProxy. */
@@ -27,6 +31,11 @@ const chat = (kibibytes: number): Pick<Work, 'method' | 'path' | 'body'> => ({
   path: '/v1/chat',
   body: chatJson(kibibytes * kibibyte),
 })
+const picture = (kibibytes: number): Pick<Work, 'method' | 'path' | 'body'> => ({
+  method: 'POST',
+  path: '/v1/chat',
+  body: pictureJson(kibibytes * kibibyte),
+})
 const get = (path: string): Pick<Work, 'method' | 'path'> => ({ method: 'GET', path })
 
 /** What is sent where a road says nothing else. */
@@ -36,10 +45,16 @@ export const works: readonly Work[] = [
   { ...chat(16), name: 'post-16k', about: 'POST of 16 KiB of chat JSON', perSlice: 400, goal: 1.3, unreadGoal: 1.1 },
   { ...chat(128), name: 'post-128k', about: 'POST of 128 KiB of chat JSON', perSlice: 128, goal: 1.6, unreadGoal: 1.2 },
   { ...chat(1_024), name: 'post-1m', about: 'POST of 1 MiB of chat JSON', perSlice: 64, goal: 2.5, unreadGoal: 1.3 },
+  { ...picture(1_024), name: 'picture-1m', about: 'POST of 1 MiB of base64 in chat JSON', perSlice: 64, goal: 2.5 },
+  {
+    ...picture(7_168),
+    ...{ name: 'picture-7m', about: 'POST of 7 MiB of base64 in chat JSON', connections: 8, perSlice: 16, goal: 2.5 },
+  },
   { ...get('/bytes/1048576'), name: 'down-1m', about: 'download of 1 MiB', perSlice: 64, goal: 1.2 },
   {
     ...get('/events/100/150/5'),
     ...{ name: 'events', about: 'stream of 100 events of 150 bytes, 5 ms apart', perSlice: 64, goal: 1.5 },
+    isPaced: true,
   },
   { ...get('/items'), name: 'tls', about: 'GET, TLS to the upstream', tls: true, perSlice: 1_000, goal: 1.15 },
   { ...chat(16), name: 'tls-post', about: 'POST of 16 KiB, TLS to the upstream', tls: true, perSlice: 400, goal: 1.3 },
