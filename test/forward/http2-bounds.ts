@@ -1,4 +1,5 @@
 /** Floods of HTTP/2 in a tunnel end the connection, and do not reach the upstream without bound. Threats T32, T76. */
+import { once } from 'node:events'
 import { constants } from 'node:http2'
 import t, { type Test } from 'tap'
 import { openSecure, startForward } from '../fixtures/forward.ts'
@@ -7,6 +8,7 @@ import { frameBytes, frames } from '../fixtures/frames-http2.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startSecureOrigin } from '../fixtures/origin.ts'
 import { startHttp2 } from '../fixtures/origin-http2.ts'
+import { within } from '../fixtures/within.ts'
 
 const origin = await startHttp2(t, (stream, _seen, { ':path': path = '' }) => {
   stream.respond({ ':status': 200 })
@@ -31,6 +33,7 @@ const logged = (text: string, limit?: string) =>
   )
 
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+const acknowledged = 1
 const endHeaders = 4
 const endStream = 1
 
@@ -44,12 +47,14 @@ async function openFrames(t: Test, place = to) {
   return { ...client, send }
 }
 
-/** The codes of GOAWAY among the frames that a client has received. */
-function goawaysIn(received: string): number[] {
+/** The codes of GOAWAY, or of RST_STREAM, among the frames that a client has received. */
+function codesIn(received: string, wanted: typeof frames.goaway | typeof frames.reset): number[] {
   const codes: number[] = []
   const bytes = Buffer.from(received, 'latin1')
+  const before = wanted === frames.goaway ? 13 : 9
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
-    if (bytes.readUInt8(at + 3) === frames.goaway && at + 17 <= bytes.length) codes.push(bytes.readUInt32BE(at + 13))
+    const isWhole = at + before + 4 <= bytes.length
+    if (bytes.readUInt8(at + 3) === wanted && isWhole) codes.push(bytes.readUInt32BE(at + before))
   }
   return codes
 }
@@ -102,7 +107,7 @@ t.test('T76 a client that cancels every request at once is disconnected, and the
   }
   const received = await client.closed()
   t.notMatch(received, /hello/)
-  t.equal(goawaysIn(received)[0], constants.NGHTTP2_ENHANCE_YOUR_CALM, 'it is told why')
+  t.equal(codesIn(received, frames.goaway)[0], constants.NGHTTP2_ENHANCE_YOUR_CALM, 'it is told why')
   t.ok(origin.seen.length - before <= 210, `${origin.seen.length - before} requests upstream`)
   const line = await logged('a limit was reached', 'stream_resets')
   t.match(line, { limit: 'stream_resets', agentId: id })
@@ -138,6 +143,28 @@ t.test('T76 too many fields, or too long ones, are refused and not sent on', asy
   t.equal(origin.seen.length, before)
 })
 
+t.test(
+  'T76 a header section that is longer than the gateway has said resets its stream, and no request begins',
+  async t => {
+    const client = await openFrames(t)
+    // The limit holds once the client has acknowledged it (RFC 9113 section 6.5.3).
+    client.send(frames.settings, acknowledged, 0)
+    const field = Buffer.concat([
+      Buffer.of(0, 1),
+      Buffer.from('x'),
+      Buffer.of(0x7f, 0xa1, 0x1e),
+      Buffer.alloc(4_000, 'y'),
+    ])
+    client.send(frames.headers, endStream, 1, Buffer.concat([head, field, field]))
+    client.send(frames.continuation, endHeaders, 1, Buffer.concat([field, field, field]))
+    const [code] = await eventually(
+      () => codesIn(client.text(), frames.reset),
+      codes => codes.length > 0,
+    )
+    t.equal(code, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  },
+)
+
 t.test('T76 a small field that the header table repeats many times is refused', async t => {
   const client = await openFrames(t)
   // A field of 4,000 bytes goes into the dynamic table, and one byte repeats it (RFC 7541 section 6.1).
@@ -161,15 +188,15 @@ t.test('streams beyond the limit are refused, and a client that goes on opening 
 
 t.test('T32 a connection without a request is closed after the time limits', async t => {
   const unused = await openFrames(t)
-  t.strictSame(goawaysIn(await unused.closed()), [constants.NGHTTP2_NO_ERROR])
+  t.strictSame(codesIn(await unused.closed(), frames.goaway), [constants.NGHTTP2_NO_ERROR])
   const client = await openHttp2(t, gateway, { to, authorization })
   t.equal((await client.send()).status, 200)
-  await new Promise(resolve => void client.session.once('close', resolve))
+  await within(once(client.session, 'close'), () => 'the connection is open')
 })
 
 t.test('T76 the rest of an answer that the client does not take is cancelled, and the connection ends', async t => {
   const client = await openHttp2(t, gateway, { to, authorization }, { initialWindowSize: 0 })
-  const closed = new Promise(resolve => void client.session.once('close', resolve))
+  const closed = within(once(client.session, 'close'), () => 'the connection is open')
   const answers = await Promise.all([
     client.send(),
     client.send({ ':path': '/20000' }),
@@ -186,7 +213,7 @@ t.test('a client that takes its answer late, but within the time limit, gets all
   const stream = client.begin()
   stream.end()
   const answer = answerOf(stream)
-  await new Promise(resolve => void stream.once('response', resolve))
+  await within(once(stream, 'response'), () => 'no answer has begun')
   client.session.settings({ initialWindowSize: 65_535 })
   t.match(await answer, { status: 200, body: 'hello', reset: 0 })
 })
