@@ -28,9 +28,10 @@ export function QueuePage() {
   // Nothing moves under the hand of a person who comes from another page.
   useEffect(orderAll, [])
   const state = loading.value
+  const isEmpty = shown.value.length === 0
   useEffect(() => {
     if (state === 'no') openFirst()
-  }, [state, openId.value])
+  }, [state, openId.value, isEmpty])
   if (typeof state === 'object') return <Failed failure={state} onRetry={() => void readQueue()} />
   if (state === 'first') return <Loading />
   return (
@@ -56,7 +57,7 @@ export function QueuePage() {
           />
         </div>
         <Several />
-        {shown.value.length === 0 ? <Nothing /> : <QueueList />}
+        {isEmpty ? <Nothing /> : <QueueList />}
       </section>
       <section class="detail" aria-label="Request">
         <Detail />
