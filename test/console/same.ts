@@ -54,6 +54,20 @@ t.test('lists that differ behind thousands of values differ', async t => {
   t.match(await compared({ body: list('1') }, { body: list('2') }), '[60000] 1 2')
 })
 
+t.test('a value in a long body is compared by its name, and shown in the body without a search', async t => {
+  const body = (amount: number) =>
+    JSON.stringify([...Array.from({ length: 12_000 }, (_, id) => ({ id, note: 'x'.repeat(40) })), { amount }])
+  const bot = await bench.newBot()
+  await approve(await hold('/pay', { bot, headers, body: body(1) }))
+  const id = await hold('/pay', { bot, headers, body: body(900) })
+  await openRequest(page, id, `/requests/${id}`)
+  await sees(t, page, '[12000].amount')
+  t.equal(await page.locator('.json .changed').textContent(), '900was 1')
+  await page.getByRole('button', { name: 'All 12001' }).click()
+  await sees(t, page, '11901 more')
+  await deny(id)
+})
+
 t.test('T08 the first of two equal names is a difference', async t => {
   t.match(await compared({ body: '{"to":1,"to":2}' }, { body: '{"to":3,"to":2}' }), 'to 1 3')
 })

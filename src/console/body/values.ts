@@ -1,14 +1,10 @@
 /** The single values of a request, each with a name of its own, so that requests can be compared. */
 
-import type { TextKind } from '../text.ts'
 import type { Range } from './findings.ts'
 import { formCoding, type Pair } from './form.ts'
-import { type Json, readJson, stringOf } from './json.ts'
-import type { ReadBody } from './kind.ts'
 import { placeOf } from './url.ts'
 
 interface Value {
-  /** A text in quotation marks is a string of JSON. */
   readonly text: string
   /** Where it is in the body. */
   readonly at?: Range
@@ -16,14 +12,30 @@ interface Value {
 
 export type Values = ReadonlyMap<string, Value>
 
-/** Adds values under names; a name that was there before gets a number. */
-class Collected {
-  readonly values = new Map<string, Value>()
-  readonly #counts = new Map<string, number>()
+/** A value that is not the same in all of them. */
+export interface Difference {
+  readonly where: string
+  /** Of each request; undefined: it is not there. */
+  readonly values: readonly (string | undefined)[]
+  /** Where it is in the body of the last one. */
+  readonly at?: Range | undefined
+}
 
-  add(name: string, value: Value): void {
-    this.values.set(this.named(name), value)
-  }
+export function differencesOf(all: readonly Values[]): readonly Difference[] {
+  const names = new Set(all.flatMap(values => [...values.keys()]))
+  const [first, ...others] = all
+  return [...names]
+    .filter(name => others.some(values => values.get(name)?.text !== first?.get(name)?.text))
+    .map(where => ({
+      where,
+      values: all.map(values => values.get(where)?.text),
+      at: others.at(-1)?.get(where)?.at,
+    }))
+}
+
+/** A name that was there before gets a number. */
+export class Numbered {
+  readonly #counts = new Map<string, number>()
 
   named(name: string): string {
     const count = (this.#counts.get(name) ?? 0) + 1
@@ -33,93 +45,36 @@ class Collected {
 }
 
 export function queryValues(url: string): Values {
-  const collected = new Collected()
-  for (const [name, value] of placeOf(url).query) collected.add(name, { text: value ?? 'no value' })
-  return collected.values
+  const numbered = new Numbered()
+  return new Map(placeOf(url).query.map(([name, value]) => [numbered.named(name), { text: value ?? 'no value' }]))
 }
 
 export const fieldValues = (headers: Readonly<Record<string, string>>): Values =>
   new Map(Object.entries(headers).map(([name, text]) => [name, { text }]))
 
-export interface ComparedValues {
-  /** Of each body. */
-  readonly values: readonly Values[]
-  /** What their texts are. */
-  readonly kind: TextKind
-}
-
-/** Of bodies that are not of one kind, the texts are compared. */
-export function bodyValues(bodies: readonly (ReadBody | 'none')[]): ComparedValues {
-  const read = bodies.map(body => (body === 'none' ? undefined : body))
-  return (
-    valuesBy(read, treeOf, jsonValues, 'value') ??
-    valuesBy(read, pairsIn, formValues, 'bytes') ?? {
-      values: textValues(read.map(body => body?.text ?? '')),
-      kind: 'bytes',
-    }
+export function formValues(pairs: readonly Pair[], text: string): Values {
+  const numbered = new Numbered()
+  const read = ({ from, to }: Range) => formCoding.decode(text.slice(from, to))
+  return new Map(
+    pairs.map(({ name, value }) => [
+      numbered.named(read(name)),
+      value === undefined ? { text: 'no value', at: name } : { text: read(value), at: value },
+    ]),
   )
 }
 
-/** Undefined when one of the bodies is of another kind. */
-function valuesBy<T>(
-  bodies: readonly (ReadBody | undefined)[],
-  read: (body: ReadBody) => T | undefined,
-  list: (given: T, text: string) => Values,
-  kind: TextKind,
-): ComparedValues | undefined {
-  const values: Values[] = []
-  for (const body of bodies) {
-    const given = body && read(body)
-    if (given === undefined) return undefined
-    values.push(list(given, body?.text ?? ''))
-  }
-  return { values, kind }
-}
-
-const pairsIn = ({ shape }: ReadBody): readonly Pair[] | undefined => (shape.kind === 'form' ? shape.pairs : undefined)
-
-function treeOf({ shape, text }: ReadBody): Json | undefined {
-  if (shape.kind === 'json') return shape.value
-  if (!['tool', 'messages', 'graphql'].includes(shape.kind)) return undefined
-  const value = readJson(text)
-  return typeof value === 'string' ? undefined : value
-}
-
-function jsonValues(root: Json, text: string): Values {
-  const values = new Map<string, Value>()
-  const walk = (value: Json, where: string) => {
-    if (value.kind === 'list' && value.items.length > 0) {
-      for (const [index, item] of value.items.entries()) walk(item, `${where}[${index}]`)
-    } else if (value.kind === 'object' && value.members.length > 0) {
-      const names = new Collected()
-      for (const member of value.members) walk(member.value, where + names.named(step(member.name)))
-    } else values.set(where === '' ? 'body' : where.replace(/^\./, ''), { text: shown(value, text), at: value })
-  }
-  walk(root, '')
-  return values
-}
-
-const step = (name: string): string => (/^[A-Za-z_$][\w$-]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
-
-const shown = (value: Json, text: string): string =>
-  value.kind === 'string' ? `"${stringOf(text, value)}"` : text.slice(value.from, value.to)
-
-function formValues(pairs: readonly Pair[], text: string): Values {
-  const collected = new Collected()
-  const read = ({ from, to }: Pair['name']) => formCoding.decode(text.slice(from, to))
-  for (const { name, value } of pairs) {
-    collected.add(read(name), value === undefined ? { text: 'no value', at: name } : { text: read(value), at: value })
-  }
-  return collected.values
-}
-
 /** What is between the beginning and the end that all have. */
-function textValues(texts: readonly string[]): readonly Values[] {
+export function textValues(texts: readonly string[]): readonly Values[] {
   const [first = '', ...others] = texts
-  let start = Math.min(...texts.map(({ length }) => length))
-  for (const text of others) start = sameLength(start, at => text[at] === first[at])
-  let end = Math.min(...texts.map(({ length }) => length)) - start
-  for (const text of others) end = sameLength(end, at => text.at(-1 - at) === first.at(-1 - at))
+  const shortest = Math.min(...texts.map(({ length }) => length))
+  const start = sameLength(shortest, (from, to) => {
+    const piece = first.slice(from, to)
+    return others.every(text => text.slice(from, to) === piece)
+  })
+  const end = sameLength(shortest - start, (from, to) => {
+    const piece = first.slice(first.length - to, first.length - from)
+    return others.every(text => text.slice(text.length - to, text.length - from) === piece)
+  })
   const name = start === 0 ? 'from the beginning' : `behind ${start.toLocaleString('en')} characters`
   return texts.map(text => {
     const at = { from: start, to: text.length - end }
@@ -127,8 +82,11 @@ function textValues(texts: readonly string[]): readonly Values[] {
   })
 }
 
-function sameLength(max: number, isSame: (at: number) => boolean): number {
+/** How far texts are the same: pieces are some hundred times as fast to compare as characters. */
+function sameLength(most: number, isSame: (from: number, to: number) => boolean): number {
   let length = 0
-  while (length < max && isSame(length)) length++
+  for (let piece = 65_536; piece >= 1; piece /= 16) {
+    while (length + piece <= most && isSame(length, length + piece)) length += piece
+  }
   return length
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, query } from '../api.ts'
+import type { Difference } from '../body/values.ts'
 import { now } from '../clock.ts'
 import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
@@ -7,7 +8,7 @@ import { groupOf } from '../queue/choice.ts'
 import { hrefOf } from '../router.ts'
 import { agoText, type TextKind } from '../text.ts'
 import type { HitlRequest, PastRequestPage } from '../types.ts'
-import { type Comparison, compareRequests, type Difference } from './differences.ts'
+import { type Comparison, compareRequests } from './differences.ts'
 import { readRequest } from './exact.ts'
 
 export interface Earlier {

@@ -1,20 +1,13 @@
 /** How two requests differ: in query, header fields and body. They are the same only where the gateway's digests are equal. */
 
-import type { Finding, Range } from '../body/findings.ts'
+import type { Finding } from '../body/findings.ts'
+import { readJsonInTurns } from '../body/json.ts'
 import { type MissingBody, type ReadBody, readBodyInTurns } from '../body/kind.ts'
+import { type Tree, treeDifferences } from '../body/trees.ts'
 import { turn } from '../body/turns.ts'
-import { bodyValues, fieldValues, queryValues, type Values } from '../body/values.ts'
+import { type Difference, differencesOf, fieldValues, formValues, queryValues, textValues } from '../body/values.ts'
 import type { TextKind } from '../text.ts'
 import type { HitlRequest } from '../types.ts'
-
-/** A value that is not the same in all of them. */
-export interface Difference {
-  readonly where: string
-  /** Of each request; undefined: it is not there. */
-  readonly values: readonly (string | undefined)[]
-  /** Where it is in the body of the last one. */
-  readonly at?: Range | undefined
-}
 
 export interface Comparison {
   readonly part: 'Query' | 'Header fields' | 'Body'
@@ -90,22 +83,45 @@ async function compareBodies(requests: readonly HitlRequest[]): Promise<Comparis
   if (known.length < bodies.length) {
     return { part, isSame: false, differences: [], kind: 'value', note: 'One of the bodies is not kept.' }
   }
-  const { values, kind } = bodyValues(known)
-  const differences = differencesOf(values)
-  const note = differences.length === 0 ? 'They differ in spaces, in escapes or in the order of names only.' : undefined
-  return { part, isSame: false, differences, kind, note }
+  const { differences, kind } = await bodyDifferences(known)
+  return { part, isSame: false, differences, kind, note: bodyNote(differences.length) }
 }
 
-function differencesOf(all: readonly Values[]): readonly Difference[] {
-  const names = new Set(all.flatMap(values => [...values.keys()]))
-  const [first, ...others] = all
-  return [...names]
-    .filter(name => others.some(values => values.get(name)?.text !== first?.get(name)?.text))
-    .map(where => ({
-      where,
-      values: all.map(values => values.get(where)?.text),
-      at: others.at(-1)?.get(where)?.at,
-    }))
+/** Differences of bodies that are listed and marked. */
+const mostDifferences = 10_000
+
+function bodyNote(count: number): string | undefined {
+  if (count === 0) return 'They differ in spaces, in escapes or in the order of names only.'
+  return count < mostDifferences
+    ? undefined
+    : `The first ${mostDifferences.toLocaleString('en')} values that differ are listed and marked.`
+}
+
+/** Values of JSON are compared by their names. Of bodies that are not of one kind, the texts are compared. */
+async function bodyDifferences(
+  bodies: readonly (ReadBody | 'none')[],
+): Promise<Pick<Comparison, 'differences' | 'kind'>> {
+  const read = bodies.filter(body => body !== 'none')
+  if (read.length === bodies.length) {
+    const trees = await treesOf(read)
+    if (trees !== undefined) return { differences: await treeDifferences(trees, mostDifferences), kind: 'value' }
+    const forms = read.flatMap(({ shape, text }) => (shape.kind === 'form' ? [formValues(shape.pairs, text)] : []))
+    if (forms.length === read.length) return { differences: differencesOf(forms), kind: 'bytes' }
+  }
+  const texts = bodies.map(body => (body === 'none' ? '' : body.text))
+  return { differences: differencesOf(textValues(texts)), kind: 'bytes' }
+}
+
+/** Undefined when one of the bodies is no JSON. */
+async function treesOf(bodies: readonly ReadBody[]): Promise<readonly Tree[] | undefined> {
+  const trees: Tree[] = []
+  for (const { shape, text } of bodies) {
+    if (!['json', 'unread', 'tool', 'messages', 'graphql'].includes(shape.kind)) return undefined
+    const value = shape.kind === 'json' ? shape.value : await readJsonInTurns(text)
+    if (typeof value === 'string') return undefined
+    trees.push({ text, value })
+  }
+  return trees
 }
 
 /** Longest earlier value that is shown beside a changed one. */

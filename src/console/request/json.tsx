@@ -61,8 +61,10 @@ function Inner({ value, source, level }: InnerProps) {
   const isList = value.kind === 'list'
   const size = isList ? value.items.length : value.members.length
   const found = touching(source.findings, value.from, value.to)
-  // Of many items, those with a match are drawn.
-  const picked = size > atOnce && found.some(({ isMatch }) => isMatch === true) ? matching(value, found) : undefined
+  const [hasAll, setHasAll] = useState(false)
+  // Of many items, those with a match or a change are drawn.
+  const wanted = size > atOnce && !hasAll ? wantedOf(found) : []
+  const picked = wanted.length > 0 ? touched(value, wanted) : undefined
   const isFew = size <= atOnce || picked !== undefined
   const [isOpen, setOpen] = useState((level < openLevels || found.length > 0) && isFew)
   const [count, setCount] = useState(atOnce)
@@ -80,7 +82,16 @@ function Inner({ value, source, level }: InnerProps) {
           ) : (
             <Members value={value} source={source} level={level} count={count} picked={picked} />
           )}
-          {picked !== undefined && <li class="hint">The others have no match.</li>}
+          {picked !== undefined && (
+            <li>
+              <button type="button" onClick={() => setHasAll(true)}>
+                All {size}
+              </button>{' '}
+              <span class="hint">
+                {picked.length < atOnce ? 'The others are not marked.' : `The first ${atOnce} that are marked.`}
+              </span>
+            </li>
+          )}
           {picked === undefined && size > count && (
             <li>
               <button type="button" onClick={() => setCount(count * 4)}>
@@ -109,14 +120,19 @@ interface SomeProps<T> extends InnerProps {
   readonly picked: readonly number[] | undefined
 }
 
-/** Which items have a match: the first ones of them. */
-function matching(value: JsonObject | JsonList, found: readonly Finding[]): readonly number[] {
+/** What a person looks for; else what changed. */
+function wantedOf(found: readonly Finding[]): readonly Finding[] {
   const matches = found.filter(({ isMatch }) => isMatch === true)
+  return matches.length > 0 ? matches : found.filter(({ change }) => change !== undefined)
+}
+
+/** The first items with one of these findings. */
+function touched(value: JsonObject | JsonList, wanted: readonly Finding[]): readonly number[] {
   const ranges =
     value.kind === 'list' ? value.items : value.members.map(({ at, value: of }) => ({ from: at.from, to: of.to }))
   const picked: number[] = []
   for (const [index, { from, to }] of ranges.entries()) {
-    if (touching(matches, from, to).length > 0) picked.push(index)
+    if (touching(wanted, from, to).length > 0) picked.push(index)
     if (picked.length === atOnce) break
   }
   return picked
