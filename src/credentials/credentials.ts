@@ -14,10 +14,13 @@ import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
 import type { CredentialTable } from './table.ts'
 
+/** What of an agent says which credentials its requests get. */
+export type CredentialAgent = Pick<AgentRecord, 'id' | 'policyName'>
+
 /** A request that is about to be sent, as far as it says which credentials it gets. */
 export interface CredentialRequest {
   readonly target: Target
-  readonly agent: Pick<AgentRecord, 'id' | 'policyName'>
+  readonly agent: CredentialAgent
   /** Header fields of the agent, flat: name, value, name, value. */
   readonly rawHeaders: readonly string[]
   /** Names among them that are not sent upstream anyway, as `foldName` writes them. */
@@ -181,12 +184,16 @@ async function readValue(setting: UpstreamSetting, index: number, places: Secret
 }
 
 function applies({ setting, host }: CredentialEntry, { target, agent }: CredentialRequest): boolean {
-  const { AllowHttp, Agent, Policy, Paths } = setting
+  const { AllowHttp, Paths } = setting
   const { origin } = target
   if (origin.scheme === 'http' && !AllowHttp) return false
-  if (Agent !== undefined && Agent.toLowerCase() !== agent.id) return false
-  if (Policy !== undefined && Policy !== agent.policyName) return false
-  return isAtHost(host, origin) && (Paths.length === 0 || isBelow(target, Paths))
+  return isFor(setting, agent) && isAtHost(host, origin) && (Paths.length === 0 || isBelow(target, Paths))
+}
+
+/** Whether requests of an agent may get it. */
+export function isFor({ Agent, Policy }: UpstreamSetting, { id, policyName }: CredentialAgent): boolean {
+  if (Agent !== undefined && Agent.toLowerCase() !== id) return false
+  return Policy === undefined || Policy === policyName
 }
 
 /** Whether the path is below one of these, in each way in which servers read it. */

@@ -1,3 +1,4 @@
+import { isFor } from '../credentials/credentials.ts'
 import type { CredentialKeeper } from '../credentials/keeper.ts'
 import { viewOf } from '../credentials/view.ts'
 import type { ManagementParts } from '../management/parts.ts'
@@ -18,7 +19,11 @@ export function manageCredentials({
   const keepers = upstreams.keptCredentials?.keepers ?? []
   const show = (keeper: CredentialKeeper) => viewOf(keeper, config.Upstreams, clock)
   return {
-    list: () => keepers.map(show),
+    list(agent) {
+      if (agent === undefined) return keepers.map(show)
+      const upstreams = config.Upstreams.filter(setting => isFor(setting, agent))
+      return keepers.map(keeper => viewOf(keeper, upstreams, clock)).filter(({ hosts }) => hosts.length > 0)
+    },
     async renew(subject, by) {
       const keeper = keepers.find(({ name }) => name === subject)
       if (keeper === undefined) return undefined

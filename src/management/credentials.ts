@@ -1,14 +1,17 @@
 import { refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import type { Handlers } from './call.ts'
+import { type Handlers, textsOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Credentials of upstreams: how they are, never what they are. */
-export function credentialHandlers({ credentials }: ManagementParts): Handlers['guarded'] {
+export function credentialHandlers({ credentials, registry }: ManagementParts): Handlers['guarded'] {
   return {
-    listCredentials() {
-      return jsonReply(200, credentials.list())
+    listCredentials(call) {
+      const { agentId } = textsOf(call)
+      const agent = agentId === undefined ? undefined : registry.get(agentId)
+      if (agentId !== undefined && agent === undefined) return refuse('not_found')
+      return jsonReply(200, credentials.list(agent))
     },
     getCredential({ named }) {
       const found = credentials.list().find(({ name }) => name === named)

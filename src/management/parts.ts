@@ -6,6 +6,7 @@ import type { Activity } from '../base/activity.ts'
 import type { RefusalCode } from '../base/refusal-kinds.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Budgets } from '../budgets/budgets.ts'
+import type { CredentialAgent } from '../credentials/credentials.ts'
 import type { CredentialView } from '../credentials/view.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
@@ -132,7 +133,8 @@ export interface ManagedAuthority {
 }
 
 export interface ManagedCredentials {
-  list(): readonly CredentialView[]
+  /** @param agent only those that its requests may get, with the hosts where they get them */
+  list(agent?: CredentialAgent): readonly CredentialView[]
   /**
    * Gets a new value now. Undefined when there is no such credential. Rejects with a StoreError, and does nothing, when that
    * cannot be recorded.

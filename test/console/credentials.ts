@@ -1,4 +1,4 @@
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
@@ -34,6 +34,14 @@ t.test('an admin sees how a credential is and renews it; one that fails is named
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), 360)
   await page.goto(`${bench.url}/console/#/overview`)
   await sees(t, page, /Not renewed: shop/)
+  await page.clock.install()
+  await page.reload()
+  await sees(t, page, /Not renewed: shop/)
+  writeFileSync(join(directory, 'key'), 'never-shown-9876543210', { mode: 0o600 })
+  await bench.manage('POST', '/credentials/shop/renew')
+  // What is read again does so by a timer.
+  await page.clock.fastForward(11_000)
+  await page.getByText(/Not renewed: shop/).waitFor({ state: 'detached' })
 })
 
 t.test('an auditor sees credentials and cannot renew them', async t => {
@@ -41,4 +49,13 @@ t.test('an auditor sees credentials and cannot renew them', async t => {
   const page = await signedIn(t, auditor, { route: '/credentials' })
   await sees(t, page, 'api.shop.example')
   t.equal(await page.getByRole('button', { name: 'Renew shop' }).count(), 0)
+})
+
+t.test('the page of an agent names the credentials that its requests get', async t => {
+  const auditor = await bench.agent({ name: 'audrey', roles: ['auditor'] })
+  const page = await signedIn(t, auditor, { route: `/agents/${bench.bot.id}` })
+  const card = page.getByRole('region', { name: 'Credentials that the gateway adds' })
+  await sees(t, card, 'api.shop.example')
+  await sees(t, card, 'shop')
+  await sees(t, card.getByRole('link'), 'All credentials')
 })

@@ -22,7 +22,10 @@ const gateway = await startGateway(t, {
       { Name: 'shop', Secret: 'key' },
       { Name: 'printed', Secret: 'printed' },
     ],
-    Upstreams: [{ Host: `127.0.0.1:${origin.port}`, Credential: 'shop', Header: 'X-Key', AllowHttp: true }],
+    Upstreams: [
+      { Host: `127.0.0.1:${origin.port}`, Credential: 'shop', Header: 'X-Key', AllowHttp: true },
+      { Host: 'print.example', Credential: 'printed', Policy: 'prints' },
+    ],
   },
 })
 const { manage } = gateway
@@ -32,10 +35,21 @@ t.test('those of the settings are shown with their hosts and states', async t =>
   const [shop, printed] = await read('/credentials')
   t.match(shop, { name: 'shop', type: 'Value', hosts: [`127.0.0.1:${origin.port}`], state: 'ready', usable: true })
   t.match(shop, { expiresAt: null, problem: null })
-  t.match(printed, { name: 'printed', hosts: [], state: 'unused', usable: false, renewedAt: null })
+  t.match(printed, { name: 'printed', hosts: ['print.example'], state: 'unused', usable: false, renewedAt: null })
   t.strictSame(await read('/credentials/shop'), shop)
   t.equal((await manage('GET', '/credentials/none')).status, 404)
   t.notMatch((await manage('GET', '/credentials')).text, /the-first-value/)
+})
+
+t.test('those of an agent are the ones that its requests may get, with the hosts of these', async t => {
+  await gateway.policy({ name: 'prints', default: 'Allow', rules: [] })
+  const [shopper, printer] = [await gateway.agent(), await gateway.agent({ policyName: 'prints' })]
+  const of = async (id: string) =>
+    (await read(`/credentials?agentId=${id}`)) as readonly { name: string; hosts: string[] }[]
+  t.match(await of(shopper.id), [{ name: 'shop', hosts: [`127.0.0.1:${origin.port}`] }])
+  t.equal((await of(shopper.id)).length, 1)
+  t.match(await of(printer.id), [{ name: 'shop' }, { name: 'printed', hosts: ['print.example'] }])
+  t.equal((await manage('GET', '/credentials?agentId=nobody')).status, 404)
 })
 
 t.test('a renewal is on record, and what fails says why', async t => {

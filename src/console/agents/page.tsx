@@ -12,6 +12,7 @@ import { isAdmin, mayRead } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { AgentActivity } from '../types.ts'
 import { type Action, ActionDialog, actionsFor } from './actions.tsx'
+import { AddedCredentials } from './credentials.tsx'
 import { Incidents } from './incidents.tsx'
 import { Keys } from './keys.tsx'
 import { WhatItDoes } from './shapes.tsx'
@@ -43,6 +44,7 @@ function OneAgent({ id }: { readonly id: string }) {
             <Standing activity={activity} />
             <AgentBudgets agentId={activity.agent.id} />
             {mayRead.value && <Keys agent={activity.agent} />}
+            {mayRead.value && <AddedCredentials agentId={activity.agent.id} />}
             {mayRead.value && <WhatItDoes id={activity.agent.id} />}
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />

@@ -3,20 +3,14 @@ import { call } from '../api.ts'
 import { toast } from '../notices.ts'
 import { Frame, Refresh, Shown, When } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
-import { Mark, type Tone } from '../parts/marks.tsx'
+import { Mark } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
+import { credentialTones } from '../parts/tones.ts'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Credential } from '../types.ts'
-
-const tones: Readonly<Record<Credential['state'], Tone>> = {
-  unused: 'plain',
-  ready: 'good',
-  failing: 'warn',
-  needed: 'bad',
-}
 
 /** How the credentials of upstreams are in this gateway, never what they are. */
 export const CredentialsPage: Page = () => {
@@ -53,7 +47,7 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
   return (
     <li class="record">
       <span class="record-what">
-        <Mark text={state} tone={tones[state]} /> <Text value={name} limit={120} />
+        <Mark text={state} tone={credentialTones[state]} /> <Text value={name} limit={120} />
       </span>
       {isAdmin.value && <Renew name={name} onRenewed={onRenewed} />}
       <span class="record-more">

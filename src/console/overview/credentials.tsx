@@ -1,9 +1,12 @@
 import { useRead } from '../parts/read.ts'
 import type { Credential } from '../types.ts'
 
+/** How often they are read again, milliseconds. */
+const everyMs = 10_000
+
 /** Names the credentials that people must look at; nothing when all are well. */
 export function CredentialTroubles() {
-  const { data = [] } = useRead<readonly Credential[]>('/credentials')
+  const { data = [] } = useRead<readonly Credential[]>('/credentials', everyMs)
   const names = data.filter(({ state }) => state === 'failing' || state === 'needed').map(({ name }) => name)
   if (names.length === 0) return null
   return (

@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
@@ -21,11 +21,7 @@ const ranges = [
 /** The numbers of the last hour or day. */
 export const OverviewPage: Page = () => {
   const [range, , everyMs, span] = search.value.get('range') === 'day' ? ranges[1] : ranges[0]
-  const reading = useRead<Overview>(`/overview?range=${range}`)
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && reading.again(), everyMs)
-    return () => clearInterval(timer)
-  }, [range])
+  const reading = useRead<Overview>(`/overview?range=${range}`, everyMs)
   return (
     <Frame
       title="Overview"

@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks'
 import { useRead } from '../parts/read.ts'
 import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
@@ -10,11 +9,7 @@ const everyMs = 60_000
 
 /** How people decided: how fast, who, and what nobody decided. */
 export function Verdicts({ range }: { readonly range: 'hour' | 'day' }) {
-  const { data, again } = useRead<VerdictNumbers>(`/overview/verdicts?range=${range}`)
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && again(), everyMs)
-    return () => clearInterval(timer)
-  }, [range])
+  const { data } = useRead<VerdictNumbers>(`/overview/verdicts?range=${range}`, everyMs)
   if (data === undefined) return null
   const { since, approved, denied, expired, withdrawn, medianSeconds, reviewers } = data
   return (

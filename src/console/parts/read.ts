@@ -18,8 +18,12 @@ interface State<T> {
   readonly isReading: boolean
 }
 
-/** Reads `path` of the API, again when it changes and after a new sign-in. An answer that comes too late is dropped. */
-export function useRead<T>(path: string): Reading<T> {
+/**
+ * Reads `path` of the API, again when it changes and after a new sign-in. An answer that comes too late is dropped.
+ *
+ * @param everyMs how often it is read again while the page is visible, milliseconds; absent: never
+ */
+export function useRead<T>(path: string, everyMs?: number): Reading<T> {
   const [state, setState] = useState<State<T>>({ path, data: undefined, failure: undefined, isReading: true })
   const latest = useRef(0)
   const read = async () => {
@@ -35,6 +39,11 @@ export function useRead<T>(path: string): Reading<T> {
   useEffect(() => {
     if (kind === 'active') void read()
   }, [path, kind])
+  useEffect(() => {
+    if (everyMs === undefined || kind !== 'active') return
+    const timer = setInterval(() => document.visibilityState === 'visible' && void read(), everyMs)
+    return () => clearInterval(timer)
+  }, [path, kind, everyMs])
   useEffect(() => () => void latest.current++, [])
   return { ...state, again: () => void read() }
 }
