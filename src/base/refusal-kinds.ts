@@ -38,7 +38,7 @@ export const refusalKinds = {
   signature_unsupported: {
     status: 400,
     title: 'Signature unsupported',
-    detail: 'The gateway cannot sign this request of AWS: its body is signed in chunks, or with SigV4A.',
+    detail: 'The gateway cannot sign this request of AWS: it is signed with SigV4A, or in chunks of an unknown form.',
   },
   unauthenticated: {
     status: 401,

@@ -1,10 +1,12 @@
 /** Credentials of AWS: the gateway signs in place of the agent, which has placeholder keys or none. */
 
+import type { Readable } from 'node:stream'
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { fieldValues } from '../http/headers.ts'
+import { chunkedLength, contentOf, withoutChunkFields } from './aws-chunks.ts'
 import type { Obtained } from './obtain.ts'
 import { type CredentialMessage, splitQuery } from './placement.ts'
 import { type AwsKeys, type AwsScope, sha256, signed, unsignedPayload } from './sigv4.ts'
@@ -43,10 +45,11 @@ export function scopeOf(
 ): AwsScope | Refusal {
   const given = `${fieldValues(rawHeaders, 'authorization').join(' ')} ${new URLSearchParams(query).get('X-Amz-Credential') ?? ''}`
   const [digest = ''] = fieldValues(rawHeaders, digestField)
-  const isInChunks = digest.startsWith('STREAMING-') && digest !== unsignedTrailer
-  if (/AWS4-ECDSA/.test(given + query) || isInChunks) return refuse('signature_unsupported')
   const [, region = Regions[0] ?? '', service = Services[0] ?? ''] =
     /\/\d{8}\/([a-z0-9-]+)\/([a-z0-9-]+)\/aws4_request/.exec(given) ?? []
+  const isInChunks = digest.startsWith('STREAMING-') && digest !== unsignedTrailer
+  const isRead = !isInChunks || (service === 's3' && chunkedLength(rawHeaders) !== undefined)
+  if (/AWS4-ECDSA/.test(given + query) || !isRead) return refuse('signature_unsupported')
   if (Services.includes(service) && Regions.includes(region)) return { region, service }
   return refuse('credential_conflict', `The gateway does not sign for the service ${service} in the region ${region}.`)
 }
@@ -61,7 +64,13 @@ export const readsBody = ({ service }: AwsScope, rawHeaders: readonly string[]):
 export interface AwsMessage extends CredentialMessage {
   readonly method: string
   /** A stream only if the agent names its digest, or none is needed. */
-  readonly body: unknown
+  readonly body: Buffer | Readable | null
+}
+
+/** A signed request. A body that was in chunks is another one, with its length. */
+export interface AwsSigned extends CredentialMessage {
+  readonly body?: Readable
+  readonly bodyLength?: number
 }
 
 /** The request with the signature of the gateway instead of that of the agent. */
@@ -69,21 +78,28 @@ export function withSignature(
   message: AwsMessage,
   keys: AwsKeys,
   { scope, host, now }: { readonly scope: AwsScope; readonly host: string; readonly now: number },
-): CredentialMessage {
-  const fields = message.fields.filter((_, at) => !ownFields.has(message.fields[at - (at % 2)]!.toLowerCase()))
+): AwsSigned {
+  const length = chunkedLength(message.fields)
+  const given = length === undefined ? message.fields : withoutChunkFields(message.fields)
+  const fields = given.filter((_, at) => !ownFields.has(given[at - (at % 2)]!.toLowerCase()))
   const [start, query] = splitQuery(message.path)
   const pairs = query.split('&').filter(pair => pair !== '' && !ownParameters.test(pair))
   const path = pairs.length === 0 ? start : `${start}?${pairs.join('&')}`
   const [digest] = fieldValues(fields, digestField)
   const payload = digest ?? (scope.service === 's3' ? unsignedPayload : digestOf(message.body))
-  return { path, fields: signed({ method: message.method, path, fields, host }, keys, { scope, payload, now }) }
+  const request = {
+    path,
+    fields: signed({ method: message.method, path, fields, host }, keys, { scope, payload, now }),
+  }
+  if (length === undefined || message.body === null) return request
+  return { ...request, body: contentOf(message.body, length), bodyLength: length }
 }
 
 const ownFields: ReadonlySet<string> = new Set(['authorization', 'x-amz-date', 'x-amz-security-token'])
 const ownParameters =
   /^X-Amz-(?:Algorithm|Credential|Date|Expires|SignedHeaders|Signature|Security-Token|Content-Sha256)(?:=|$)/i
 
-function digestOf(body: unknown): string {
+function digestOf(body: AwsMessage['body']): string {
   if (body === null) return sha256('')
   if (body instanceof Uint8Array) return sha256(body)
   throw new Error('cannot happen: a body that must be signed was not held')

@@ -7,9 +7,9 @@ import type { CredentialSetting, UpstreamSetting } from '../config/credentials.t
 import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { type AwsMessage, keysIn, scopeOf, withSignature } from './aws.ts'
+import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
 import { isSendable } from './obtain.ts'
-import { type CredentialMessage, type CredentialPlace, hasParameter, withCredential } from './placement.ts'
+import { type CredentialPlace, hasParameter, withCredential } from './placement.ts'
 import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
 import type { CredentialTable } from './table.ts'
@@ -148,7 +148,7 @@ function placeOne(
   { place, prefix, scope }: PickedCredential,
   value: string,
   { message, origin, now }: { readonly message: AwsMessage; readonly origin: Origin; readonly now: number },
-): { readonly sent: string; readonly changed: CredentialMessage } {
+): { readonly sent: string; readonly changed: AwsSigned } {
   if (scope === undefined) return { sent: value, changed: withCredential(message, place, prefix + value) }
   const keys = keysIn(value)
   // As the Host field has it.

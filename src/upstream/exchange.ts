@@ -6,6 +6,7 @@ import {
   type ConnectionLease,
   type Control,
   headersTimeout,
+  MalformedBodyError,
   type ResponseHead,
   UpstreamError,
   type UpstreamHandler,
@@ -117,7 +118,7 @@ export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead>
         return !this.over
       },
       onEnd: () => this.progressed(),
-      onBroken: () => this.fail(brokenUpload()),
+      onBroken: error => this.fail(error instanceof MalformedBodyError ? error : brokenUpload()),
     })
   }
 

@@ -111,6 +111,11 @@ export class RefusedStreamError extends UpstreamError {
   }
 }
 
+/** The client sends a body that has not the form that its header says. The message is for the client. */
+export class MalformedBodyError extends Error {
+  override readonly name = 'MalformedBodyError'
+}
+
 export const closedConnection = (): Error => new UpstreamError('reset', 'the upstream closed the connection')
 export const givenUp = (): Error => new UpstreamError('reset', 'the connection was given up')
 export const brokenUpload = (): Error => new UpstreamError('reset', 'the body of the request broke off')

@@ -15,8 +15,8 @@ export interface UploadEvents {
   readonly onChunk: (piece: Buffer) => boolean
   /** All is written. */
   readonly onEnd: () => void
-  /** The source is gone before its end. */
-  readonly onBroken: () => void
+  /** The source is gone before its end, and may say why. */
+  readonly onBroken: (error?: Error) => void
 }
 
 /** Passes a body on as fast as it is taken. Its source is not destroyed: the client has an answer to come. */
@@ -38,7 +38,7 @@ export class Upload {
     // One that was held up to a limit stands still.
     body.resume()
     // One that is gone already will not say so again.
-    if (body.destroyed) process.nextTick(this.#onBroken)
+    if (body.destroyed) process.nextTick(this.#onBroken, body.errored ?? undefined)
   }
 
   /** It waits for its source. */
@@ -76,8 +76,8 @@ export class Upload {
     if (!this.done) this.#finish()
   }
 
-  readonly #onBroken = (): void => {
-    if (!this.done) this.#events.onBroken()
+  readonly #onBroken = (error?: Error): void => {
+    if (!this.done) this.#events.onBroken(error)
   }
 
   /** All of the body is written. */

@@ -89,9 +89,58 @@ t.test('other services and regions, bodies signed in chunks and SigV4A are refus
   t.equal(await code({ authorization: placeholder('us-west-2', 's3') }), 'credential_conflict')
   const chunks = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD'
   const authorization = placeholder('us-east-1', 's3')
-  t.equal(await code({ authorization, 'x-amz-content-sha256': chunks }), 'signature_unsupported')
+  const digest = { 'x-amz-content-sha256': chunks }
+  t.equal(await code({ authorization, ...digest }), 'signature_unsupported', 'without the length of the content')
+  t.equal(await code({ authorization, ...digest, 'x-amz-decoded-content-length': '1e3' }), 'signature_unsupported')
+  const other = placeholder('us-east-1', 'bedrock')
+  t.equal(await code({ authorization: other, ...digest, 'x-amz-decoded-content-length': '1' }), 'signature_unsupported')
   t.equal(await code({ authorization: 'AWS4-ECDSA-P256-SHA256 Credential=x' }), 'signature_unsupported')
   t.equal(upstream.seen.length, before)
+})
+
+const chunk = (content: string) => `${content.length.toString(16)};chunk-signature=${'0'.repeat(64)}\r\n${content}\r\n`
+/** Sends a body in signed chunks. */
+const upload = (body: string, length: number, { token } = bot) =>
+  gateway.proxy(token, `${upstream.url}/bucket/key`, {
+    ...{ method: 'PUT', body },
+    headers: {
+      ...{ authorization: placeholder('us-east-1', 's3'), 'content-encoding': 'aws-chunked,gzip' },
+      'x-amz-content-sha256': 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER',
+      ...{ 'x-amz-decoded-content-length': String(length), 'x-amz-trailer': 'x-amz-checksum-crc32' },
+    },
+  })
+const last = `${chunk('').slice(0, -2)}x-amz-checksum-crc32:AAAAAA==\r\nx-amz-trailer-signature:${'0'.repeat(64)}\r\n\r\n`
+
+t.test('a body in signed chunks arrives without them, signed as a whole', async t => {
+  const text = 'x'.repeat(100_000)
+  t.equal((await upload(`${chunk(text)}${chunk('the end')}${last}`, 100_007)).status, 200)
+  const { body, headers } = upstream.seen.at(-1)!
+  t.equal(body.toString(), `${text}the end`)
+  t.match(headers, {
+    'content-length': '100007',
+    'content-encoding': 'gzip',
+    'x-amz-content-sha256': 'UNSIGNED-PAYLOAD',
+  })
+  for (const name of ['x-amz-trailer', 'x-amz-decoded-content-length']) t.equal(headers[name], undefined)
+  t.ok(isSigned('us-east-1', 's3'))
+  t.equal((await upload(chunk(''), 0)).status, 200, 'an empty object')
+  t.equal(upstream.seen.at(-1)?.body.length, 0)
+})
+
+t.test('a body that is not in chunks as it says is the fault of its sender', async t => {
+  const before = gateway.log.filter(({ message }) => message === 'circuit opened').length
+  for (let i = 0; i < 8; i += 1) {
+    const answer = await upload(`${chunk('abc')}no chunk\r\n${last}`, 1_000)
+    t.match([answer.status, answer.headers.get('gateway-error')], [400, 'invalid_request'])
+  }
+  t.equal(gateway.log.filter(({ message }) => message === 'circuit opened').length, before)
+  t.equal((await call('/models')).status, 200, 'the circuit of the upstream is closed still')
+})
+
+t.test('a body in signed chunks that a reviewer would read is refused', async t => {
+  const answer = await upload(`${chunk('abc')}${last}`, 3, careful)
+  t.equal(answer.headers.get('gateway-error'), 'signature_unsupported')
+  t.match(await answer.text(), /Switch off chunked encoding/)
 })
 
 t.test('a held request is signed when it is sent', async t => {

@@ -10,6 +10,7 @@ import {
 } from '../../upstream/failure.ts'
 import {
   type Control,
+  MalformedBodyError,
   type ResponseHead,
   StaleConnectionError,
   type UpstreamHandler,
@@ -148,6 +149,11 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
       return
     }
     const { req, hasBody, agent, requestId } = this.exchange
+    if (error instanceof MalformedBodyError) {
+      closeCircuit(this.exchange, 'neutral', this.parts)
+      this.fail(refuse('invalid_request', error.message))
+      return
+    }
     const kind = failureKind(error)
     noteFailure(kind, { agentId: agent.id, requestId }, this.parts)
     const clientFault = hasBody && req.destroyed && !req.complete

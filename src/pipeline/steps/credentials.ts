@@ -1,6 +1,7 @@
 /** What the gateway adds for this agent and upstream: picked after the decision, which does not read it. */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { type AwsMessage, readsBody } from '../../credentials/aws.ts'
+import { chunkedLength } from '../../credentials/aws-chunks.ts'
 import type { Checked } from '../exchange.ts'
 import type { Call, CallKind } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'
@@ -10,8 +11,22 @@ export function pickCredentials(call: Call, { credentials }: OutboundParts): Ref
   const picked = credentials.pick(call)
   if (isRefusal(picked)) return picked
   call.credentials = picked
-  return undefined
+  return chunkProblem(call)
 }
+
+/**
+ * A body in signed chunks leaves without them, so nobody may have read it with them: texts that are divided among chunks would
+ * be joined behind the back of a rule, or of a reviewer.
+ */
+function chunkProblem({ credentials, rawHeaders, decision }: Call): Refusal | undefined {
+  if (!credentials?.some(({ scope }) => scope !== undefined) || chunkedLength(rawHeaders) === undefined)
+    return undefined
+  const isUnread = decision?.phase === 'head' && decision.decision === 'Allow'
+  return isUnread ? undefined : refuse('signature_unsupported', readChunks)
+}
+
+const readChunks =
+  'A rule or a reviewer reads this body, which the gateway does not do in signed chunks. Switch off chunked encoding in the SDK.'
 
 /** Waits until the values may be sent. A body that must be signed is held first. The rights of a call that waited are checked again. */
 export function awaitCredentials<C extends Call>(
@@ -21,6 +36,9 @@ export function awaitCredentials<C extends Call>(
 ): Checked | Promise<Checked> {
   const { credentials: picked, hasBody, rawHeaders } = call
   if (picked === undefined) return undefined
+  // A later step may have decided on the body.
+  const unsent = chunkProblem(call)
+  if (unsent !== undefined) return unsent
   const isSigned = hasBody && picked.some(({ scope }) => scope !== undefined && readsBody(scope, rawHeaders))
   const waited = isSigned ? holdFirst(call, parts, kind) : parts.credentials.ready(picked)
   if (!(waited instanceof Promise)) return waited
