@@ -35,6 +35,8 @@ export interface BudgetRule {
   /** Key of the row that a call of the agent is counted in. */
   readonly keyAt: (agent: AgentRecord, now: number) => string
   readonly rowAt: (agent: AgentRecord, now: number) => SpendRow
+  /** Field of policies that it answers: it counts all that an agent spends in such a window. Undefined: none. */
+  readonly total: 'spendToday' | 'spendThisMonth' | 'tokensToday' | undefined
   /** Undefined: calls of any model. */
   readonly models: RegExp | undefined
   applies(call: CallOfAgent): boolean
@@ -57,8 +59,15 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
     holderOf: agent => holderOf(Of, agent),
     ...createKeys({ name: Name, of: Of, windowAt }),
     models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
+    total: totalOf(settings),
     ...createFilters(settings),
   }
+}
+
+function totalOf({ Of, Unit, Per, TimeZone, Hosts, Models }: BudgetSettings): BudgetRule['total'] {
+  if (Of !== 'Agent' || TimeZone !== 'UTC' || Hosts.length > 0 || Models.length > 0) return undefined
+  if (Unit === 'Money') return Per === 'Day' ? 'spendToday' : Per === 'Month' ? 'spendThisMonth' : undefined
+  return Unit === 'Tokens' && Per === 'Day' ? 'tokensToday' : undefined
 }
 
 /** `*` stands for any text. */

@@ -102,10 +102,11 @@ export function createMetering({
   prices,
   spend,
   metrics,
-}: MeteringSources): Pick<OutboundParts, 'meterOf' | 'budgets'> {
+}: MeteringSources): Pick<OutboundParts, 'meterOf' | 'bill' | 'budgets'> {
   const providerAt = createProviders(config.Metering.Hosts)
   return {
     meterOf: prices && createMeterOf(providerAt, { clock, costOf: prices.costOf }),
+    bill: prices && { config, clock, providerAt, prices },
     budgets: spend && {
       ...{ config, clock, providerAt, prices: prices ?? unpriced },
       // Nobody is asked for a call that another budget refuses.

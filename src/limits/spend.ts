@@ -16,6 +16,8 @@ const supplyMs = 5_000
 const reportMs = 1_000
 /** Time after which it is asked again whether a limit was raised, milliseconds. */
 const dryMs = 1_000
+/** What rules read is as old as this at most, milliseconds. */
+const freshMs = 2_000
 
 /** What one call takes of one budget. */
 export interface SpendCharge {
@@ -131,6 +133,19 @@ export class SpendBook {
     return this.#locked(() => {
       const slot = this.#slots.table.find(key)
       return slot < 0 || this.#slots.get(slot, 'stored') < 0 ? undefined : this.#slots.state(slot)
+    })
+  }
+
+  /** The same for rules, which must not read what is old. Undefined: the key must be asked for first. */
+  look(key: string, now: number): SpendState | undefined {
+    return this.#locked(() => {
+      const slots = this.#slots
+      const slot = slots.claim(key, now, slot => this.#need(slot, key))
+      if (slot < 0) return undefined
+      const age = now - slots.get(slot, 'askedAt')
+      if (age >= reportMs) this.#need(slot, key)
+      const isKnown = slots.get(slot, 'stored') >= 0 && slots.get(slot, 'away') === 0 && age <= freshMs
+      return isKnown ? slots.state(slot) : undefined
     })
   }
 

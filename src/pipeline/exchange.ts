@@ -13,6 +13,7 @@ import type { Permit } from '../limits/breaker.ts'
 import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { Effect } from '../policy/language/model.ts'
+import type { SpendFacts } from '../policy/request/input.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
 import type { Claims } from '../tokens/claims.ts'
@@ -120,6 +121,7 @@ export class Exchange {
 
   /** What it has reserved of budgets (budgets/); undefined once it was settled. */
   spend: SpendReservation | undefined = undefined
+  spent: SpendFacts | undefined = undefined
   budget: string | undefined = undefined
   /** The budget at whose limit it is held, once its decision says so. */
   heldBudget: HeldBudget | undefined = undefined

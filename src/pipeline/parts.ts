@@ -22,6 +22,7 @@ import type { UpstreamRoute } from '../upstream/route.ts'
 import type { AnswerReader } from './answers/reader.ts'
 import type { MeterOf } from './answers/usage-meter.ts'
 import type { BodyMemory } from './body-memory.ts'
+import type { BillParts } from './budgets/bill.ts'
 import type { BudgetParts } from './budgets/reservation.ts'
 import type { ClientIp } from './client-ip.ts'
 import type { EndListener } from './ends/listener.ts'
@@ -75,6 +76,8 @@ export interface Parts {
   readonly readers: readonly AnswerReader[]
   /** Undefined when it is not read what calls use. */
   readonly meterOf: MeterOf | undefined
+  /** What calls of models can cost; undefined when calls are not metered. */
+  readonly bill: BillParts | undefined
   /** Undefined without budgets. */
   readonly budgets: BudgetParts | undefined
   readonly watch: ExchangeWatch

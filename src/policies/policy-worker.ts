@@ -36,7 +36,8 @@ giveWay()
 openLink<PolicyWork, object>(port, {
   propose: makePolicy,
   simulate,
-  lint: (policy, language, now) => lintPolicy(compileDocument(policy, language).policy, { now }).warnings,
+  lint: (policy, language, now) =>
+    lintPolicy(compileDocument(policy, language).policy, { now, budgets: language.budgets }).warnings,
   compare: (before, after, language) =>
     differenceOf(compileDocument(before, language), compileDocument(after, language)),
   drift: driftOf,

@@ -43,7 +43,11 @@ export function tryProposal(
   }
   const of = (wanted: string) => totalOf(eligible.filter(one => effects.get(one) === wanted))
   if (before === undefined && of('Deny') > 0) throw new Error('cannot happen: the proposal denies what was recorded')
-  return { warnings: lintPolicy(parsed.policy).warnings, allowed: of('Allow'), held: of('Hitl') }
+  return {
+    warnings: lintPolicy(parsed.policy, { budgets: language.budgets }).warnings,
+    allowed: of('Allow'),
+    held: of('Hitl'),
+  }
 }
 
 /** The policy as YAML, with the evidence of each rule in a comment. No text of an agent is in a comment. */

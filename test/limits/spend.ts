@@ -98,6 +98,26 @@ t.test('a call reserves in all of its budgets or in none', async t => {
   t.equal(book.stateOf(key)?.reserved, 0)
 })
 
+t.test('what rules read is two seconds old at most, or is asked for first', async t => {
+  const gateway = new Gateway('a', new Rows())
+  const [book] = gateway.books as [SpendBook]
+  const look = (now: number) => {
+    gateway.now = now
+    gateway.needed.clear()
+    return [book.look(key, now)?.spent, gateway.needed.size] as const
+  }
+  t.strictSame(look(0), [undefined, 1], 'it is not known')
+  gateway.ask(100)
+  t.strictSame(look(500), [0, 0])
+  gateway.rows.spent = 30
+  t.strictSame(look(1_500), [0, 1], 'it is asked for, and nobody waits')
+  gateway.ask(100)
+  t.strictSame(look(1_600), [30, 0], 'others have spent it')
+  t.strictSame(look(3_700), [undefined, 1], 'it is too old')
+  book.goAlone(key)
+  t.strictSame(look(3_700), [undefined, 0], 'the store does not answer')
+})
+
 t.test('remains of leases that are too small for the calls that wait come together', async t => {
   const rows = new Rows()
   const gateways = [new Gateway('a', rows), new Gateway('b', rows)]

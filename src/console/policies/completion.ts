@@ -5,7 +5,7 @@ const members: Readonly<Record<'policy' | 'rule' | 'condition', readonly string[
   policy: ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules'],
   rule: [
     ...['name', 'effect', 'conditions', 'priority', 'reason', 'title', 'mode', 'approvals', 'waitSeconds'],
-    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'silence'],
+    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'budget', 'silence'],
   ],
   condition: ['field', 'operator', 'value', 'quantifier', 'ignoreCase', 'all', 'any', 'not'],
 }
@@ -24,7 +24,16 @@ const fields = [
   ],
   ...['mcp.method', 'mcp.tool', 'mcp.arguments', 'mcp.resource', 'mcp.prompt', 'mcp.batchSize'],
   ...['llm.provider', 'llm.model', 'llm.stream', 'llm.maxTokens', 'llm.tools', 'llm.messages', 'llm.roles'],
-  ...['llm.promptBytes', 'graphql.operation', 'graphql.name', 'graphql.fields', 'agent.id', 'agent.name'],
+  ...['llm.costAtMost', 'agent.spendToday', 'agent.spendThisMonth', 'agent.tokensToday', 'budget.used'],
+  ...[
+    'budget.remaining',
+    'llm.promptBytes',
+    'graphql.operation',
+    'graphql.name',
+    'graphql.fields',
+    'agent.id',
+    'agent.name',
+  ],
   ...['agent.ownerId', 'agent.status', 'agent.policyName', 'agent.ageHours', 'agent.tags', 'agent.claims'],
   ...['agent.trustScore', 'agent.requestsLastMinute', 'agent.deniedLast10m', 'agent.hitlLast24h'],
   ...['agent.toolChangesLast24h', 'agent.bytesToday', 'agent.hostSeen', 'time.now', 'time.date', 'time.clock'],

@@ -126,6 +126,25 @@ export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, {
   return costs.reduce((max, cost) => (max === undefined || cost === undefined ? undefined : Math.max(max, cost)))
 }
 
+/** What rules read of it. `none`: it is no call of a model; undefined: not known. */
+export function costAtMost(
+  call: { readonly method: string; readonly target: Target; readonly rawHeaders: readonly string[] },
+  body: Buffer,
+  parts: BillParts,
+): number | 'none' | undefined {
+  const { target, rawHeaders } = call
+  const provider = parts.providerAt(target.origin)
+  if (provider === undefined) return 'none'
+  const isStream = rawHeaders.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'upgrade')
+  const called = kindOf(call, isStream, parts)
+  if (called === 'free') return 0
+  if (called === 'other') return undefined
+  if ('perCall' in called) return called.perCall
+  const request = readModelRequest(called, body)
+  if (request === undefined) return undefined
+  return maxCostOf(boundedModel({ provider, target, called, request, bodyBytes: body.length }, false), parts)
+}
+
 /** How the exchange of a metered call ended. */
 export interface CallEnd {
   /** Of the answer; undefined: no head came. */

@@ -10,7 +10,9 @@ import { boundedModel, type Cost, kindOf, maxCostOf, readBilled } from './bill.t
 import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
 
 /** A call before it is sent. */
-export interface BudgetedCall extends Spender, Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver'> {
+export interface BudgetedCall
+  extends Spender,
+    Pick<Call, 'agent' | 'target' | 'method' | 'rawHeaders' | 'isOver' | 'rulebook' | 'decision'> {
   /** A person has approved it: it passes budgets that ask one. */
   readonly isApproved: boolean
 }
@@ -41,7 +43,7 @@ export function reserve(
   parts: BudgetParts | undefined,
 ): ReserveOutcome | Promise<ReserveOutcome> {
   if (parts === undefined) return undefined
-  const rules = parts.rules.filter(rule => rule.applies(call))
+  const rules = parts.rules.filter(rule => rule.applies(call) && isChosen(call, rule))
   if (rules.length === 0) return undefined
   const isModel = parts.providerAt(call.target.origin) !== undefined
   // Only what providers say costs anything: an agent could say anything from a host of its own.
@@ -49,6 +51,13 @@ export function reserve(
   const needsModel = counting.some(({ unit, models }) => unit !== 'Calls' || models !== undefined)
   if (!needsModel) return takeAll(call, chargesOf(call, counting, unbilled, parts), unbilled, parts)
   return reserveModel(call, shape, counting, parts)
+}
+
+/** Where rules of the agent's policy name the budget, only calls that one of these allows count. */
+function isChosen({ rulebook, decision }: BudgetedCall, { name }: BudgetRule): boolean {
+  const named = rulebook?.policy?.budgets
+  if (named === undefined || !named.has(name)) return true
+  return decision?.decision === 'Allow' && decision.budget === name
 }
 
 function reserveModel(

@@ -7,6 +7,7 @@ import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/mo
 import type { Permit } from '../../limits/breaker.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
+import type { SpendFacts } from '../../policy/request/input.ts'
 import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../../storage/store.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'
@@ -28,6 +29,7 @@ export class ApprovedCall implements Call {
   rulebook: Rulebook | undefined = undefined
   decision: Decision | undefined = undefined
   decisionNs = 0
+  spent: SpendFacts | undefined = undefined
   resolution: Resolution | undefined = undefined
   credentials: readonly PickedCredential[] | undefined = undefined
   spend: SpendReservation | undefined = undefined

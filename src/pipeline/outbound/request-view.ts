@@ -1,8 +1,9 @@
 import { trustScore } from '../../agents/agent.ts'
 import type { Activity } from '../../base/activity.ts'
 import { destinationOf } from '../../policy/request/destination.ts'
-import type { AgentFacts, Destination, RequestHead } from '../../policy/request/input.ts'
+import type { AgentFacts, Destination, RequestHead, SpendFacts } from '../../policy/request/input.ts'
 import type { McpHeads } from '../../policy/request/mcp-heads.ts'
+import { costAtMost } from '../budgets/bill.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call } from './call.ts'
 
@@ -62,5 +63,14 @@ export abstract class RequestView<C extends Call> implements RequestHead {
 
   get activity(): Activity | undefined {
     return this.parts.activityOf(this.call.agent.id, this.now)
+  }
+
+  get spend(): SpendFacts | undefined {
+    return this.call.spent
+  }
+
+  costAtMost(body: Uint8Array): number | 'none' | undefined {
+    const { bill } = this.parts
+    return bill && costAtMost(this.call, Buffer.from(body.buffer, body.byteOffset, body.byteLength), bill)
   }
 }

@@ -3,6 +3,7 @@ import { BodyDecision, decideHead } from '../../policy/evaluation/decide.ts'
 import type { Decision, NeedBody } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
 import type { RequestHead } from '../../policy/request/input.ts'
+import { noteSpent } from '../budgets/spend-facts.ts'
 import type { Checked } from '../exchange.ts'
 import type { Call, CallKind } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'
@@ -15,10 +16,33 @@ import { findAddresses, firstOnly } from './destination.ts'
 export function decide<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked> {
   const rulebook = parts.rulebookOf(call.agent)
   call.rulebook = rulebook
-  return rulebook.readsDestination
-    ? decideOnAddress(call, rulebook, parts, kind)
-    : decideOnHead(call, rulebook, parts, kind)
+  if (rulebook.readsSpend) return decideOnSpend(call, rulebook, parts, kind)
+  return decideOnFacts(call, rulebook, parts, kind)
 }
+
+/** What is spent is known already, as a rule. */
+function decideOnSpend<C extends Call>(
+  call: C,
+  rulebook: Rulebook,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> {
+  const noted = noteSpent(call, parts.budgets)
+  if (noted === undefined) return decideOnFacts(call, rulebook, parts, kind)
+  return noted.then(() => {
+    if (call.isOver) return undefined
+    // Other rules may be in force now.
+    return kind.stillHolds(call, parts) ?? decideOnFacts(call, rulebook, parts, kind)
+  })
+}
+
+const decideOnFacts = <C extends Call>(
+  call: C,
+  rulebook: Rulebook,
+  parts: OutboundParts,
+  kind: CallKind<C>,
+): Checked | Promise<Checked> =>
+  rulebook.readsDestination ? decideOnAddress(call, rulebook, parts, kind) : decideOnHead(call, rulebook, parts, kind)
 
 async function decideOnAddress<C extends Call>(
   call: C,

@@ -71,12 +71,13 @@ function compareRule({ before, after, former, rule }: RulePair, isMoved: boolean
   const { name, effect } = rule
   const isMilder = stricter(former.effect, effect) !== effect || former.mode !== rule.mode
   const isSafe =
-    !isMoved && !unreads && !isMilder && keepsRisk(former, rule) && isSafeFor(effect, former.effect, conditions)
+    !isMoved && !unreads && !isMilder && keepsDuties(former, rule) && isSafeFor(effect, former.effect, conditions)
   return { rule: name, effect, difference, changes, isSafe }
 }
 
-/** Whether the rule is exempt from the risk only if it was. */
-const keepsRisk = (former: Rule, rule: Rule): boolean => former.riskExempt || !rule.riskExempt
+/** Whether the rule is exempt from the risk only if it was, and its calls count in the same budget. */
+const keepsDuties = (former: Rule, rule: Rule): boolean =>
+  (former.riskExempt || !rule.riskExempt) && former.budget === rule.budget
 
 /** A rule that allows fewer requests, or denies more, makes no effect milder; one that holds more may, of those denied. */
 function isSafeFor(effect: Effect, former: Effect, conditions: RuleDifference): boolean {

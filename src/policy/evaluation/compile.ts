@@ -14,6 +14,10 @@ export interface CompiledPolicy {
   readonly policy: Policy
   /** Whether some rule reads the destination address, so that the name must be resolved first. */
   readonly readsDestination: boolean
+  /** Whether some rule reads what is spent of budgets, so that the store may have to be asked first. */
+  readonly readsSpend: boolean
+  /** Budgets that rules name; undefined: none. Of the calls of an agent with this policy, they count only what these rules allow. */
+  readonly budgets: ReadonlySet<string> | undefined
   /** Rules that decide, in order. */
   readonly rules: readonly CompiledRule[]
   readonly index: RuleIndex
@@ -38,21 +42,29 @@ function* compile(policy: Policy, options: LanguageOptions): Divided<CompiledPol
   const index = new IndexBuilder()
   const rules: CompiledRule[] = []
   const shadowRules: CompiledRule[] = []
+  const budgets = new Set<string>()
   let readsDestination = false
+  let readsSpend = false
   for (const [rank, rule] of policy.rules.toSorted(compareRules).entries()) {
     if (rank > 0 && rank % rulesPerTurn === 0) yield
     version.add(policy.rules[rank]!)
-    readsDestination ||= rule.conditions.flatMap(fieldsOf).some(field => field.kind.destination === true)
-    const compiled = compileRule(rule, { policy, scope, rank })
+    const fields = rule.conditions.flatMap(fieldsOf)
+    readsDestination ||= fields.some(field => field.kind.destination === true)
+    readsSpend ||= fields.some(field => field.kind.spend === true)
+    const compiled = compileRule(rule, { policy, scope, rank, budgets: options.budgets })
     if (rule.mode === 'shadow') shadowRules.push(compiled)
-    else index.add(compiled, rules.push(compiled) - 1)
+    else {
+      index.add(compiled, rules.push(compiled) - 1)
+      if (rule.budget !== '') budgets.add(rule.budget)
+    }
   }
   yield
   return {
     name: policy.name,
     version: version.finish(),
     policy,
-    readsDestination,
+    ...{ readsDestination, readsSpend },
+    budgets: budgets.size === 0 ? undefined : budgets,
     rules,
     index: index.finish(),
     shadowRules,

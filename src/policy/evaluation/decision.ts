@@ -48,6 +48,8 @@ interface DecisionCore {
   readonly source: DecisionSource
   readonly policy: string | null
   readonly rule: string | null
+  /** Of an Allow: the budget that the rule names. */
+  readonly budget: string | null
   readonly phase: 'head' | 'body'
   /** Rules evaluated. */
   readonly evaluated: number

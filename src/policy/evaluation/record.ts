@@ -51,11 +51,13 @@ function scoreOf({ facts }: DecisionOutcome): { readonly score: number; readonly
 
 function allowed(outcome: DecisionOutcome): Allowed {
   const { source, phase, evaluated } = outcome
+  const rule = decidingRule(outcome)?.rule
   return {
     decision: 'Allow',
     source,
     policy: policyName(outcome),
-    rule: decidingRule(outcome)?.rule.name ?? null,
+    rule: rule?.name ?? null,
+    budget: rule?.budget || null,
     phase,
     evaluated,
     risk: riskOfAllowed(outcome),
@@ -87,6 +89,7 @@ function recordDecision<E extends Effect>(outcome: DecisionOutcome, effect: E): 
     policy: policyName(outcome),
     policyVersion: policy?.version ?? null,
     rule: rule?.rule.name ?? null,
+    budget: (effect === 'Allow' && rule?.rule.budget) || null,
     priority: rule?.rule.priority ?? null,
     phase,
     reason: (source === 'risk' ? riskReason(risk) : reasonOf(outcome, matched)) + approvalsReason(outcome, held),
@@ -128,6 +131,7 @@ function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]
   if (differs !== undefined) return differs
   const rule = decidingRule(outcome)
   if (rule !== undefined && walk.policy !== undefined) {
+    if (rule.effect !== rule.rule.effect) return budgetReason(rule)
     return ruleReason(rule.rule, matched, unreadableFields(rule, walk.policy, facts))
   }
   if (!walk.isDecided) return regardlessReason(effect, walk)
@@ -135,6 +139,9 @@ function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]
   if (walk.source === 'policy-missing') return `policy ${JSON.stringify(rulebook.policyName)} not found`
   return `no rule of policy ${JSON.stringify(policyName(outcome))} matched: default ${effect}`
 }
+
+const budgetReason = ({ rule: { name, budget } }: CompiledRule): string =>
+  `rule ${JSON.stringify(name)} names the budget ${budget}, which is not in Budgets`
 
 /** Where the number of approvals comes from, when another rule than the one that decides asks for it. */
 function approvalsReason(outcome: DecisionOutcome, held: CompiledRule | undefined): string {
@@ -154,6 +161,8 @@ function publicReasonOf({ source, differs }: DecisionOutcome, compiled: Compiled
   if (differs !== undefined) return differs
   const rule = compiled?.rule
   if (source === 'risk') return 'The risk of this request is above the threshold.'
+  if (compiled !== undefined && compiled.effect !== rule?.effect)
+    return `Rule "${rule?.name}": its budget is not there. Tell the operator.`
   if (rule !== undefined) return rule.reason === '' ? `Rule "${rule.name}".` : `Rule "${rule.name}": ${rule.reason}`
   if (source === 'unassigned') return 'No policy is assigned to this agent.'
   if (source === 'policy-missing') return 'The policy of this agent was not found.'
@@ -211,7 +220,7 @@ export function heldDecision(
 
 /** Members of a decision that no rule has made. */
 const unruled = {
-  ...{ policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
+  ...{ budget: null, policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
   ...{ ruleReason: null, title: null, chat: null, operation: null },
   ...usualTerms,
 }

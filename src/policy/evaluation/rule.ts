@@ -2,6 +2,7 @@ import { compileChatFields } from '../language/chat.ts'
 import { compileCondition, fieldOf, type Scope, type Test } from '../language/condition.ts'
 import type { Field } from '../language/fields/fields.ts'
 import { appliesUnread, type Condition, type Effect, type Node, type Policy, type Rule } from '../language/model.ts'
+import type { LanguageOptions } from '../language/parse.ts'
 import { compileTitle, type Title } from '../language/title.ts'
 import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
@@ -9,6 +10,7 @@ import { and, False, not, or, True, type Truth, Unreadable } from '../values/tru
 /** A rule ready to be asked. */
 export interface CompiledRule {
   readonly rule: Rule
+  /** Deny for an Allow rule whose budget is not there. */
   readonly effect: Effect
   /** Place in the order in which rules are asked, shadow rules included. */
   readonly rank: number
@@ -35,17 +37,23 @@ interface RuleContext {
   readonly policy: Policy
   readonly scope: Scope
   readonly rank: number
+  /** Absent: any may be there. */
+  readonly budgets?: LanguageOptions['budgets']
 }
 
-export function compileRule(rule: Rule, { policy, scope, rank }: RuleContext): CompiledRule {
+export function compileRule(rule: Rule, { policy, scope, rank, budgets }: RuleContext): CompiledRule {
   const nodes = rule.conditions.map(node => compileNode(node, scope))
   const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
   const whenUnreadable = appliesUnread(policy, rule) ? True : False
   const title = compileTitle(rule.title, scope)
   const chatFields = rule.chatApproval ? compileChatFields(rule.chatFields, scope) : undefined
-  return { rule, effect: rule.effect, rank, tests, whenUnreadable, title, chatFields, nodes }
+  const effect = lacksBudget(rule, budgets) ? 'Deny' : rule.effect
+  return { rule, effect, rank, tests, whenUnreadable, title, chatFields, nodes }
 }
+
+export const lacksBudget = ({ budget }: Rule, budgets: LanguageOptions['budgets']): boolean =>
+  budget !== '' && budgets?.has(budget) === false
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */
 export function askRule(rule: CompiledRule, facts: Facts): Truth {

@@ -23,10 +23,16 @@ export interface Rulebook extends DecisionSettings {
   readonly shadows: readonly CompiledPolicy[]
   /** Whether some rule reads the destination address, so that the name must be resolved first. */
   readonly readsDestination: boolean
+  /** Whether some rule reads what is spent of budgets. */
+  readonly readsSpend: boolean
 }
 
 /** A rulebook; what its policies read is worked out once here. */
-export function createRulebook(parts: Omit<Rulebook, 'readsDestination'>): Rulebook {
+export function createRulebook(parts: Omit<Rulebook, 'readsDestination' | 'readsSpend'>): Rulebook {
   const policies = [parts.policy, parts.global, ...parts.shadows]
-  return { ...parts, readsDestination: policies.some(policy => policy?.readsDestination === true) }
+  return {
+    ...parts,
+    readsDestination: policies.some(policy => policy?.readsDestination === true),
+    readsSpend: policies.some(policy => policy?.readsSpend === true),
+  }
 }

@@ -65,6 +65,11 @@ export class RuleWalk {
     return this.pending.every(rule => rule.rule.riskExempt)
   }
 
+  /** Whether the body decides in which budget an Allow that comes of this counts. */
+  get opensBudget(): boolean {
+    return !this.isDecided && this.policy?.budgets !== undefined && [this.last, ...this.pending].some(namesBudget)
+  }
+
   /** The same with the body: only the waiting rules are evaluated. */
   withBody(facts: Facts): RuleWalk {
     if (this.isDecided) return this
@@ -72,6 +77,8 @@ export class RuleWalk {
     return new RuleWalk(this.policy, { pending: none, last, evaluated: this.evaluated + this.pending.length })
   }
 }
+
+const namesBudget = (rule: CompiledRule | undefined): boolean => rule !== undefined && rule.rule.budget !== ''
 
 interface WalkResult {
   readonly pending: readonly CompiledRule[]

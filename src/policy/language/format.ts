@@ -21,6 +21,7 @@ export interface RuleDocument {
   readonly mode?: string
   readonly onUnreadable?: string
   readonly riskExempt?: boolean
+  readonly budget?: string
   readonly reason?: string
   readonly title?: string
   readonly approvals?: number
@@ -54,6 +55,7 @@ export function formatRule(rule: Rule): RuleDocument {
     ...(rule.mode === 'enforce' ? {} : { mode: rule.mode }),
     ...(rule.onUnreadable === null ? {} : { onUnreadable: rule.onUnreadable }),
     ...(rule.riskExempt ? { riskExempt: true } : {}),
+    ...(rule.budget === '' ? {} : { budget: rule.budget }),
     ...(rule.reason === '' ? {} : { reason: rule.reason }),
     ...(rule.title === '' ? {} : { title: rule.title }),
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),

@@ -41,6 +41,8 @@ export interface Rule extends ReviewTerms {
   readonly onUnreadable: OnUnreadable | null
   /** Allow only: the risk threshold is not applied. */
   readonly riskExempt: boolean
+  /** Allow only: name of the budget in which calls that the rule allows count, and of those of this policy only they; empty: none. */
+  readonly budget: string
   /** The author's words, shown to the agent too. */
   readonly reason: string
   /** Hitl only: what the request would do, for reviewers, with `{fields}` (title.ts); empty: none. */
@@ -77,6 +79,7 @@ export const ruleWarnings = [
   'W_TEXT_OF_OBJECT',
   'W_OPEN_END',
   'W_CHAT_BLIND',
+  'W_UNKNOWN_BUDGET',
 ] as const
 
 export type RuleWarning = (typeof ruleWarnings)[number]

@@ -25,6 +25,8 @@ export interface LanguageOptions {
   readonly hiddenHeaders?: readonly string[]
   /** Longest `waitSeconds` of a rule: HumanInTheLoop:TimeoutSeconds. */
   readonly maxWaitSeconds?: number
+  /** Names of the budgets; absent: not known, so that rules may name any. */
+  readonly budgets?: ReadonlySet<string>
 }
 
 export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
@@ -37,6 +39,7 @@ export const ruleKeys = [
   'mode',
   'onUnreadable',
   'riskExempt',
+  'budget',
   'reason',
   'title',
   'approvals',
@@ -117,6 +120,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     mode: keys.choice('mode', ['enforce', 'shadow'], 'enforce'),
     onUnreadable: readOnUnreadable(keys),
     riskExempt,
+    budget: readBudget(keys, effect),
     reason: keys.text('reason', ''),
     title: readTitle(keys, effect, scope),
     ...readTerms(keys, effect, maxWaitSeconds),
@@ -201,6 +205,15 @@ function readPriority(keys: Keys): number {
 
 function readOnUnreadable(keys: Keys): OnUnreadable | null {
   return (keys.get('onUnreadable') ?? null) === null ? null : (keys.oneOf('onUnreadable', onUnreadables) ?? null)
+}
+
+const budgetGrammar = /^[a-z0-9-]{0,40}$/
+
+function readBudget(keys: Keys, effect: Effect): string {
+  const budget = keys.text('budget', '')
+  if (!budgetGrammar.test(budget)) keys.problem('E_VALUE', 'budget', 'budget must be the name of a budget')
+  if (budget !== '' && effect !== 'Allow') keys.problem('E_VALUE', 'budget', 'budget must be on an Allow rule')
+  return budget
 }
 
 function readTitle(keys: Keys, effect: Effect, scope: Scope): string {

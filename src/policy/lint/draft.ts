@@ -59,7 +59,8 @@ function placeHead(draft: RequestDraft, { name, key }: HeadField, value: string)
   return true
 }
 
-const agentNumbers = /^(?:trustScore|ageHours|requestsLastMinute|deniedLast10m|hitlLast24h|bytesToday)$/
+const agentNumbers =
+  /^(?:trustScore|ageHours|requestsLastMinute|deniedLast10m|hitlLast24h|bytesToday|spendToday|spendThisMonth|tokensToday)$/
 
 function placeAgent(draft: RequestDraft, name: string, value: unknown): boolean {
   if (name === 'tags' || name === 'claims') return false

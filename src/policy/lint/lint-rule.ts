@@ -112,7 +112,7 @@ function mayBeList({ kind, type, text }: Field, rule: Rule): boolean {
 }
 
 const alwaysThere =
-  /^(?:input\.port|input\.clientIp|input\.destination|agent\.(?:id|name|ownerId|status|trustScore|ageHours|hostSeen|.*(?:Last|Today))|time\.|risk\.)/
+  /^(?:input\.port|input\.clientIp|input\.destination|agent\.(?:id|name|ownerId|status|trustScore|ageHours|hostSeen|.*(?:Last|Today|ThisMonth))|budget\.|time\.|risk\.)/
 
 function mayBeMissing(condition: Condition, field: Field, rule: Rule): boolean {
   if (field.plain !== undefined || alwaysThere.test(field.text)) return false

@@ -1,3 +1,4 @@
+import { lacksBudget } from '../evaluation/rule.ts'
 import type { Policy } from '../language/model.ts'
 import { bodyFirstWarnings } from './body-first.ts'
 import { Examined, type Unfinished } from './examined.ts'
@@ -16,6 +17,8 @@ export interface LintOptions {
   readonly now?: number
   /** Since when the policy has been as it is, milliseconds since the epoch. */
   readonly unchangedSince?: number
+  /** Names of the budgets; absent: not known. */
+  readonly budgets?: ReadonlySet<string> | undefined
 }
 
 export interface LintReport {
@@ -51,6 +54,7 @@ export function lintPolicy(policy: Policy, options: LintOptions = {}): LintRepor
     ...missingPassesWarnings(examined),
     ...mcpSessionWarnings(examined),
     ...shadowWarnings(policy, options),
+    ...budgetWarnings(policy, options),
   ]
   return { ...applySilence(policy, found), unfinished: examined.unfinished }
 }
@@ -67,6 +71,15 @@ function shadowWarnings(policy: Policy, { now, unchangedSince }: LintOptions): L
     if (rule.mode !== 'shadow') return []
     const message = `in shadow for more than ${shadowDays} days: enforce it or remove it`
     return [{ code: 'W_SHADOW_OLD' as const, path: `rules[${index}].mode`, rule: rule.name, message }]
+  })
+}
+
+/** Budgets are settings of the gateway, and a setting may go after the policy came. */
+function budgetWarnings({ rules }: Policy, { budgets }: LintOptions): LintWarning[] {
+  return rules.flatMap((rule, index) => {
+    if (!lacksBudget(rule, budgets)) return []
+    const message = `denies instead: there is no budget ${rule.budget} in Budgets`
+    return [{ code: 'W_UNKNOWN_BUDGET' as const, path: `rules[${index}].budget`, rule: rule.name, message }]
   })
 }
 

@@ -66,9 +66,13 @@ class Narrower {
   replace(rule: Rule, document: RuleDocument, mine: readonly RecordedRequest[]): readonly RuleDocument[] {
     const same = { ...document, priority: 2 * rule.priority + 1 }
     if (rule.effect !== 'Allow' || rule.mode === 'shadow') return [same]
-    const { riskExempt: _, ...plain } = same
+    const { riskExempt: _, budget, ...plain } = same
     const readsAll = (rule.onUnreadable ?? this.#policy.onUnreadable) === 'match'
-    const rest = { ...plain, ...(this.#isExempt(rule) ? { riskExempt: true } : {}) }
+    const rest = {
+      ...plain,
+      ...(budget !== undefined && { budget }),
+      ...(this.#isExempt(rule) ? { riskExempt: true } : {}),
+    }
     const narrowed = this.#proposed(mine).map(found => {
       // A narrowed rule never applies to what cannot be read.
       const unread = readsAll ? { onUnreadable: 'noMatch' } : {}

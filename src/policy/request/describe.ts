@@ -3,8 +3,10 @@ import { canonicalAddress, literalAddress } from '../../base/address.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
 import { isRecord } from '../values/path.ts'
 import { destinationOf } from './destination.ts'
-import type { AgentFacts, RequestBody, RequestHead } from './input.ts'
+import type { AgentFacts, BudgetFacts, RequestBody, RequestHead, SpendFacts } from './input.ts'
 import { readMcpHeads } from './mcp-heads.ts'
+
+type SpentOfAgent = Record<Exclude<keyof SpendFacts, 'budgets'>, number>
 
 /** A request as a person describes it: the explain operation, policy test files. */
 export interface RequestDescription {
@@ -19,9 +21,15 @@ export interface RequestDescription {
     /** Bytes of the body that may be held. */
     readonly bodyLimit?: number
     readonly risk?: number
+    /** `llm.costAtMost`; absent: not known for a POST, and there is none for other requests. */
+    readonly costAtMost?: number
   }
   /** Facts and counters of the agent; omitted ones have ordinary values. */
-  readonly agent?: Readonly<Partial<AgentFacts & Omit<Activity, 'hostSeen'> & { hostSeen: boolean; ageHours: number }>>
+  readonly agent?: Readonly<
+    Partial<AgentFacts & Omit<Activity, 'hostSeen'> & { hostSeen: boolean; ageHours: number } & SpentOfAgent>
+  >
+  /** What is spent of budgets, by name. */
+  readonly budgets?: Readonly<Record<string, Partial<BudgetFacts>>>
   /** ISO 8601. */
   readonly time?: string
   /** Takes the place of the computed risk score. */
@@ -74,6 +82,8 @@ export function requestFromDescription(
       destination: ip === undefined ? undefined : destinationOf(ip),
       agent: agentFacts(agent, time),
       activity: activityOf(agent),
+      spend: spendOf(description),
+      costAtMost: () => request.costAtMost ?? (method === 'POST' ? undefined : 'none'),
       now: time,
     },
     body: { bytes: bytes.subarray(0, limit), complete: bytes.length <= limit },
@@ -128,5 +138,14 @@ function activityOf(agent: NonNullable<RequestDescription['agent']>): Activity {
     medianBytesPerDay: agent.medianBytesPerDay ?? 0,
     usualBodyBytes: agent.usualBodyBytes ?? 0,
     hostSeen: () => knowsHost,
+  }
+}
+
+function spendOf({ agent = {}, budgets = {} }: RequestDescription): SpendFacts {
+  return {
+    spendToday: agent.spendToday ?? 0,
+    spendThisMonth: agent.spendThisMonth ?? 0,
+    tokensToday: agent.tokensToday ?? 0,
+    budgets: new Map(Object.entries(budgets).map(([name, { used, remaining }]) => [name, { used, remaining }])),
   }
 }

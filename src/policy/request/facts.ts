@@ -3,8 +3,10 @@ import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import type { Form } from './form.ts'
 import { readQuery } from './form-reading.ts'
-import type { AgentFacts, Destination, RequestBody, RequestHead } from './input.ts'
+import type { AgentFacts, Destination, RequestBody, RequestHead, SpendFacts } from './input.ts'
 import type { McpHeads } from './mcp-heads.ts'
+
+const emptyBody: RequestBody = { bytes: new Uint8Array(0), complete: true }
 
 /** One request as rules read it. All but the plain strings of the head is computed on first use. */
 export class Facts {
@@ -22,6 +24,8 @@ export class Facts {
   #mediaType: string | string[] | typeof missing | undefined
   #agent: AgentFacts | undefined
   #activity: Activity | undefined | null = null
+  #spend: SpendFacts | undefined | null = null
+  #held: RequestBody | undefined
   #destination: Destination | undefined | null = null
 
   constructor(request: RequestHead, risk: RiskSource, path = request.path) {
@@ -59,6 +63,8 @@ export class Facts {
     // A value that was read is kept: a match must not be explained by a counter that has changed since.
     facts.#agent = this.#agent
     facts.#activity = this.#activity
+    facts.#spend = this.#spend
+    facts.#held = body
     facts.#destination = this.#destination
     facts.#body = new BodyView(body, this.#bodyHeaders())
     return facts
@@ -73,6 +79,20 @@ export class Facts {
   get activity(): Activity | undefined {
     if (this.#activity === null) this.#activity = this.request.activity
     return this.#activity
+  }
+
+  get spend(): SpendFacts | undefined {
+    if (this.#spend === null) this.#spend = this.request.spend
+    return this.#spend
+  }
+
+  /** The most that a call of a model can cost. */
+  get costAtMost(): number | typeof missing | typeof unknown | typeof unreadable {
+    if (this.body === undefined) return unknown
+    const { readings } = this.request
+    const { bytes, complete } = this.#held ?? emptyBody
+    const cost = complete && readings === undefined ? this.request.costAtMost?.(bytes) : undefined
+    return cost === 'none' ? missing : (cost ?? unreadable)
   }
 
   get destination(): Destination | undefined {

@@ -25,6 +25,22 @@ export interface AgentFacts {
   readonly trustScore: number
 }
 
+/** What is spent of budgets, what calls under way have reserved included. Undefined: not known. */
+export interface SpendFacts {
+  /** Money and tokens of the agent alone, in the day or month of UTC. */
+  readonly spendToday: number | undefined
+  readonly spendThisMonth: number | undefined
+  readonly tokensToday: number | undefined
+  readonly budgets: ReadonlyMap<string, BudgetFacts>
+}
+
+export interface BudgetFacts {
+  /** Share of the limit. */
+  readonly used: number | undefined
+  /** Amount in the unit of the budget. */
+  readonly remaining: number | undefined
+}
+
 /** The head of the request. Strings are exactly those that will be sent. */
 export interface RequestHead {
   /** Upper case. */
@@ -54,6 +70,9 @@ export interface RequestHead {
   readonly destination: Destination | undefined
   readonly agent: AgentFacts
   readonly activity: Activity | undefined
+  readonly spend?: SpendFacts | undefined
+  /** The most that it can cost with this body; `none`: it is no call of a model; undefined: not known. */
+  costAtMost?(body: Uint8Array): number | 'none' | undefined
   /** Milliseconds since the epoch, read once per request. */
   readonly now: number
 }

@@ -236,6 +236,7 @@ t.test('the record has the reason for people and less for the agent', async t =>
     policy: 'p',
     policyVersion: rulebook.policy?.version,
     rule: 'refund',
+    budget: null,
     priority: 100,
     phase: 'body',
     reason: 'rule "refund": Refunds above 100 need approval: input.method eq "POST", input.body.amount gt "100"',
@@ -324,6 +325,29 @@ t.test('a rulebook says whether a name must be resolved first', async t => {
   t.equal(createRulebook({ ...parts, policy: compiled, shadows: [] }).readsDestination, true)
   t.equal(createRulebook({ ...parts, policy: undefined, shadows: [compiled] }).readsDestination, true)
   t.equal(rulebookOf(policy([rule('r', 'Deny', [isPost])])).readsDestination, false)
+})
+
+t.test('a decision names the budget of its rule, and waits for the body when that decides which it is', async t => {
+  const byBody = policy([
+    rule('large', 'Allow', [amount], { budget: 'large', priority: 1 }),
+    rule('rest', 'Allow', [], { budget: 'small' }),
+  ])
+  t.match(headDecision(rulebookOf(byBody), post({ amount: 500 })), { need: 'body' })
+  t.match(decision(rulebookOf(byBody), post({ amount: 500 })), { rule: 'large', budget: 'large' })
+  t.match(decision(rulebookOf(byBody), post({ amount: 5 })), { rule: 'rest', budget: 'small' })
+  const unnamed = policy([rule('some', 'Allow', [amount]), rule('rest', 'Allow')])
+  t.match(decision(rulebookOf(unnamed), post({ amount: 5 })), { phase: 'head', budget: null })
+})
+
+t.test('a rule whose budget is not there denies, and its reason says so', async t => {
+  const open = policyOf(policy([rule('open', 'Allow', [], { budget: 'gone' })]))
+  const compiled = compilePolicySync(open, { budgets: new Set(['daily']) })
+  t.match(decision(rulebookOf(policy([]), { policy: compiled }), post()), {
+    decision: 'Deny',
+    budget: null,
+    reason: 'rule "open" names the budget gone, which is not in Budgets',
+  })
+  t.match(decision(rulebookOf(policy([]), { policy: compilePolicySync(open) }), post()), { budget: 'gone' })
 })
 
 t.test('the risk threshold turns Allow into Hitl, strictly above', async t => {

@@ -52,6 +52,7 @@ t.test('what is left out has its standard value', async t => {
     effect: 'Allow',
     mode: 'enforce',
     riskExempt: false,
+    budget: '',
     reason: '',
     approvals: 1,
   })
@@ -145,6 +146,8 @@ t.test('every mistake has its code and place', async t => {
     ['priority too large', withRule({ priority: 2 ** 53 }), ['E_PRIORITY rules[0].priority']],
     ['mode unknown', withRule({ mode: 'shadw' }), ['E_VALUE rules[0].mode']],
     ['riskExempt on a Deny', withRule({ riskExempt: true }), ['E_VALUE rules[0].riskExempt']],
+    ['budget on a Deny', withRule({ budget: 'daily' }), ['E_VALUE rules[0].budget']],
+    ['no name of a budget', withRule({ effect: 'Allow', budget: 'Daily!' }), ['E_VALUE rules[0].budget']],
     ['approvals on a Deny', withRule({ approvals: 2 }), ['E_VALUE rules[0].approvals']],
     ['waitSeconds on an Allow', withRule({ effect: 'Allow', waitSeconds: 0 }), ['E_VALUE rules[0].waitSeconds']],
     ['chatApproval on an Allow', withRule({ effect: 'Allow', chatApproval: true }), ['E_VALUE rules[0].chatApproval']],

@@ -4,6 +4,7 @@ import { normaliseHost } from '../../../base/host.ts'
 import { parseTarget } from '../../../base/target.ts'
 import type { DetectorSearch } from '../../detectors/detectors.ts'
 import type { Facts } from '../../request/facts.ts'
+import type { BudgetFacts, SpendFacts } from '../../request/input.ts'
 import type { McpHeads } from '../../request/mcp-heads.ts'
 import { missing, type Truth, Unknown, unknown, unreadable } from '../../values/truth.ts'
 import * as graphql from './graphql.ts'
@@ -26,6 +27,8 @@ export interface FieldKind {
   readonly values?: readonly string[]
   /** Whether rules that read it need the destination address first. */
   readonly destination?: true
+  /** Whether rules that read it need to know what is spent of budgets first. */
+  readonly spend?: true
   /** Taken from the path, which servers may read in more than one way: conditions are asked of every reading. */
   readonly ofPath?: true
   readonly header?: true
@@ -101,6 +104,19 @@ function aliasValue(
 /** A counter of the agent; unreadable when the caller of the engine keeps none. */
 function counter(key: Exclude<keyof Activity, 'hostSeen'>): FieldKind {
   return headValue('number', facts => facts.activity?.[key] ?? unreadable)
+}
+
+/** What the agent has spent; unreadable without a budget that counts it. */
+function spent(key: Exclude<keyof SpendFacts, 'budgets'>): FieldKind {
+  return headValue('number', facts => facts.spend?.[key] ?? unreadable, { spend: true })
+}
+
+/** Of one budget, by its name; unreadable when there is none with this name and a limit. */
+function ofBudget(key: keyof BudgetFacts): FieldKind {
+  return headValue('number', () => missing, {
+    ...{ below: 'name', spend: true, exactNames: true },
+    member: (facts, name) => facts.spend?.budgets.get(name)?.[key] ?? unreadable,
+  })
 }
 
 function agentText(key: 'id' | 'name' | 'ownerId' | 'status' | 'policyName'): FieldKind {
@@ -189,6 +205,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['llm.messages', ofWhole('number', llm.llmMessages)],
   ['llm.roles', ofWhole('string', llm.llmRoles, { several: true })],
   ['llm.promptBytes', ofWhole('number', llm.llmPromptBytes)],
+  ['llm.costAtMost', headValue('number', facts => facts.costAtMost, { phase: 'body' })],
   ['graphql.operation', ofWhole('string', graphql.graphqlOperation, ofBatch)],
   ['graphql.name', ofWhole('string', graphql.graphqlName, ofBatch)],
   ['graphql.fields', ofWhole('string', graphql.graphqlFields, { several: true, ...ofBatch })],
@@ -206,7 +223,12 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['agent.hitlLast24h', counter('hitlLast24h')],
   ['agent.toolChangesLast24h', counter('toolChangesLast24h')],
   ['agent.bytesToday', counter('bytesToday')],
+  ['agent.spendToday', spent('spendToday')],
+  ['agent.spendThisMonth', spent('spendThisMonth')],
+  ['agent.tokensToday', spent('tokensToday')],
   ['agent.hostSeen', headValue('boolean', facts => facts.activity?.hostSeen(facts.request.host) ?? unreadable)],
+  ['budget.used', ofBudget('used')],
+  ['budget.remaining', ofBudget('remaining')],
   ['time.now', time('now')],
   ['time.date', time('date')],
   ['time.clock', time('clock')],

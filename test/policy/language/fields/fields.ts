@@ -25,6 +25,7 @@ const full: RequestDescription = {
     body: { a: { b: [1, { c: 'x' }] }, 'odd.key': true, list: [{ n: 1 }, {}, { n: 3 }] },
     destinationIp: '10.0.0.7',
     clientIp: '192.0.2.1',
+    costAtMost: 2.5,
   },
   agent: {
     id: 'id-1',
@@ -40,8 +41,12 @@ const full: RequestDescription = {
     hitlLast24h: 1,
     toolChangesLast24h: 4,
     bytesToday: 99,
+    spendToday: 1.5,
+    spendThisMonth: 20,
+    tokensToday: 7_000,
     hostSeen: false,
   },
+  budgets: { 'agents-daily': { used: 0.15, remaining: 8.5 }, counted: {} },
   time: '2026-07-06T22:30:00Z',
 }
 
@@ -109,6 +114,14 @@ const values: Readonly<Record<string, unknown>> = {
   'agent.hitlLast24h': 1,
   'agent.toolChangesLast24h': 4,
   'agent.bytesToday': 99,
+  'agent.spendToday': 1.5,
+  'agent.spendThisMonth': 20,
+  'agent.tokensToday': 7_000,
+  'budget.used.agents-daily': 0.15,
+  'budget.remaining.agents-daily': 8.5,
+  'budget.used.counted': unreadable,
+  'budget.used.Agents-Daily': unreadable,
+  'llm.costAtMost': 2.5,
   'agent.hostSeen': false,
   'time.now': '2026-07-07T00:30:00+02:00',
   'time.date': '2026-07-07',
@@ -148,6 +161,27 @@ t.test('what the caller does not send cannot be evaluated, so that a Deny on it 
     t.equal((parseField(path) as Field).read(facts, new Zone('UTC')), unreadable, path)
   }
 })
+
+t.test(
+  'the cost of a call is missing where there is no call of a model, and unreadable where it is not known',
+  async t => {
+    const given = { request: { url: 'https://a.example/', body: {}, method: 'POST' } }
+    t.equal(read('llm.costAtMost', given), unreadable, 'nobody has said it')
+    t.equal(read('llm.costAtMost', { request: { url: 'https://a.example/' } }), missing)
+    t.equal(read('llm.costAtMost', full, 'head'), unknown)
+    t.equal(
+      read('llm.costAtMost', { request: { ...full.request, bodyLimit: 3 } }),
+      unreadable,
+      'not all of the body is held',
+    )
+    t.equal(read('llm.costAtMost', { request: { ...full.request, url: 'https://a.example/a%2e/../b' } }), unreadable)
+    const { head } = described({ request: { url: 'https://a.example/' } })
+    const facts = new Facts({ ...head, spend: undefined }, noRisk)
+    for (const path of ['agent.spendToday', 'budget.used.daily']) {
+      t.equal((parseField(path) as Field).read(facts, new Zone('UTC')), unreadable, path)
+    }
+  },
+)
 
 t.test('method and host are compared in the form that requests carry', async t => {
   const given = { request: { method: 'GET', url: 'https://xn--mller-kva.example/' } }
