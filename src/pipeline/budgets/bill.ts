@@ -127,7 +127,7 @@ export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, {
 }
 
 /** What rules read of it. `none`: it is no call of a model; undefined: not known. */
-export function costAtMost(
+export function maxCost(
   call: { readonly method: string; readonly target: Target; readonly rawHeaders: readonly string[] },
   body: Buffer,
   parts: BillParts,

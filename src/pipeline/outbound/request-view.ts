@@ -3,7 +3,7 @@ import type { Activity } from '../../base/activity.ts'
 import { destinationOf } from '../../policy/request/destination.ts'
 import type { AgentFacts, Destination, RequestHead, SpendFacts } from '../../policy/request/input.ts'
 import type { McpHeads } from '../../policy/request/mcp-heads.ts'
-import { costAtMost } from '../budgets/bill.ts'
+import { maxCost } from '../budgets/bill.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call } from './call.ts'
 
@@ -69,8 +69,8 @@ export abstract class RequestView<C extends Call> implements RequestHead {
     return this.call.spent
   }
 
-  costAtMost(body: Uint8Array): number | 'none' | undefined {
+  maxCost(body: Uint8Array): number | 'none' | undefined {
     const { bill } = this.parts
-    return bill && costAtMost(this.call, Buffer.from(body.buffer, body.byteOffset, body.byteLength), bill)
+    return bill && maxCost(this.call, Buffer.from(body.buffer, body.byteOffset, body.byteLength), bill)
   }
 }

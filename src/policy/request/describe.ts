@@ -22,7 +22,7 @@ export interface RequestDescription {
     readonly bodyLimit?: number
     readonly risk?: number
     /** `llm.costAtMost`; absent: not known for a POST, and there is none for other requests. */
-    readonly costAtMost?: number
+    readonly maxCost?: number
   }
   /** Facts and counters of the agent; omitted ones have ordinary values. */
   readonly agent?: Readonly<
@@ -83,7 +83,7 @@ export function requestFromDescription(
       agent: agentFacts(agent, time),
       activity: activityOf(agent),
       spend: spendOf(description),
-      costAtMost: () => request.costAtMost ?? (method === 'POST' ? undefined : 'none'),
+      maxCost: () => request.maxCost ?? (method === 'POST' ? undefined : 'none'),
       now: time,
     },
     body: { bytes: bytes.subarray(0, limit), complete: bytes.length <= limit },

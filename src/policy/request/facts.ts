@@ -87,11 +87,11 @@ export class Facts {
   }
 
   /** The most that a call of a model can cost. */
-  get costAtMost(): number | typeof missing | typeof unknown | typeof unreadable {
+  get maxCost(): number | typeof missing | typeof unknown | typeof unreadable {
     if (this.body === undefined) return unknown
     const { readings } = this.request
     const { bytes, complete } = this.#held ?? emptyBody
-    const cost = complete && readings === undefined ? this.request.costAtMost?.(bytes) : undefined
+    const cost = complete && readings === undefined ? this.request.maxCost?.(bytes) : undefined
     return cost === 'none' ? missing : (cost ?? unreadable)
   }
 

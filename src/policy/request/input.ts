@@ -72,7 +72,7 @@ export interface RequestHead {
   readonly activity: Activity | undefined
   readonly spend?: SpendFacts | undefined
   /** The most that it can cost with this body; `none`: it is no call of a model; undefined: not known. */
-  costAtMost?(body: Uint8Array): number | 'none' | undefined
+  maxCost?(body: Uint8Array): number | 'none' | undefined
   /** Milliseconds since the epoch, read once per request. */
   readonly now: number
 }

@@ -205,7 +205,7 @@ export const fieldKinds: ReadonlyMap<string, FieldKind> = new Map([
   ['llm.messages', ofWhole('number', llm.llmMessages)],
   ['llm.roles', ofWhole('string', llm.llmRoles, { several: true })],
   ['llm.promptBytes', ofWhole('number', llm.llmPromptBytes)],
-  ['llm.costAtMost', headValue('number', facts => facts.costAtMost, { phase: 'body' })],
+  ['llm.costAtMost', headValue('number', facts => facts.maxCost, { phase: 'body' })],
   ['graphql.operation', ofWhole('string', graphql.graphqlOperation, ofBatch)],
   ['graphql.name', ofWhole('string', graphql.graphqlName, ofBatch)],
   ['graphql.fields', ofWhole('string', graphql.graphqlFields, { several: true, ...ofBatch })],

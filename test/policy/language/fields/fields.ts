@@ -25,7 +25,7 @@ const full: RequestDescription = {
     body: { a: { b: [1, { c: 'x' }] }, 'odd.key': true, list: [{ n: 1 }, {}, { n: 3 }] },
     destinationIp: '10.0.0.7',
     clientIp: '192.0.2.1',
-    costAtMost: 2.5,
+    maxCost: 2.5,
   },
   agent: {
     id: 'id-1',
