@@ -1,3 +1,4 @@
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Failure } from './api.ts'
 import { Header } from './header.tsx'
 import { LiveBanner } from './live-banner.tsx'
@@ -41,7 +42,17 @@ export function App({ failure }: { readonly failure?: Failure | undefined }) {
 }
 
 function Outlet() {
-  const found = findRoute(path.value)
+  const at = path.value
+  const before = useRef(at)
+  // Keys and screen readers begin where another page does.
+  useLayoutEffect(() => {
+    const main = document.getElementById('main')
+    if (before.current === at || main === null) return
+    before.current = at
+    main.scrollTo(0, 0)
+    main.focus({ preventScroll: true })
+  }, [at])
+  const found = findRoute(at)
   if (found === undefined) {
     return (
       <Empty title="There is no such page">

@@ -1,6 +1,7 @@
 import { render } from 'preact'
 import type { Failure } from './api.ts'
 import { App } from './app.tsx'
+import { keepFocus } from './focus.ts'
 import { returnFromProvider } from './oidc.ts'
 import { resume, signInWithCode } from './session.ts'
 import './styles/base.css'
@@ -13,6 +14,7 @@ import './styles/body.css'
 async function start(): Promise<void> {
   const place = document.getElementById('app')
   if (place === null) return
+  keepFocus()
   render(<App failure={await begin()} />, place)
 }
 
