@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../runtime/clock.ts'
+import { codeLimits } from '../storage/codes.ts'
 import type { AgentRecord, AuditEntry, CodeTable } from '../storage/store.ts'
 import type { Issue, TokenReply } from './issue.ts'
 import type { SigningKeys } from './key.ts'
@@ -12,8 +13,6 @@ import type { SigningKeys } from './key.ts'
 const sessionMs = 12 * 3_600_000
 /** Life of a code, milliseconds. */
 const codeMs = 60_000
-/** Codes that are kept at the same time; the oldest gives way. */
-const maxCodes = 100
 
 /** A token of the console, and until when it can be renewed. */
 export interface SessionReply extends TokenReply {
@@ -54,7 +53,7 @@ export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: Cons
       const code = Buffer.concat([random, Buffer.from(await crypto.subtle.sign('HMAC', keys.current, signed(random)))])
       const now = clock.now()
       const expiresAt = now + codeMs
-      await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, max: maxCodes }, entry)
+      await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, ...codeLimits }, entry)
       return { code: code.toString('base64url'), expiresAt }
     },
     async takeCode(text) {

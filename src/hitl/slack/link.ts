@@ -4,6 +4,7 @@
  */
 import { hash, randomInt } from 'node:crypto'
 import type { Clock } from '../../runtime/clock.ts'
+import { codeLimits } from '../../storage/codes.ts'
 import type { IdentityTable } from '../../storage/identities.ts'
 import type { AuditEntry, CodeTable } from '../../storage/store.ts'
 import type { Person } from '../model.ts'
@@ -29,8 +30,6 @@ const letters = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
 const codeLength = 10
 const codeMs = 60_000
 const triesPerMinute = 5
-/** Codes that are valid at the same time. */
-const maxCodes = 1_000
 /** Accounts of one person. */
 const maxIdentities = 5
 
@@ -45,7 +44,7 @@ export function createLinkCodes({ team, store, clock, reviewerOf }: LinkParts): 
       const code = Array.from({ length: codeLength }, () => letters[randomInt(letters.length)]).join('')
       const now = clock.now()
       const expiresAt = now + codeMs
-      await store.codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, max: maxCodes }, entry)
+      await store.codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, ...codeLimits }, entry)
       return { code: `${code.slice(0, codeLength / 2)}-${code.slice(codeLength / 2)}`, expiresAt }
     },
     async redeem(text, user) {

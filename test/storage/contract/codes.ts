@@ -3,7 +3,7 @@ import { actions, type Engine, entry } from './samples.ts'
 
 export function codes(t: Test, engine: Engine): void {
   const code = (hash: string, expiresAt = 2_000) => ({ hash, agentId: `agent of ${hash}`, expiresAt })
-  const limits = { now: 1_000, max: 3 }
+  const limits = { now: 1_000, max: 3, maxEach: 2 }
 
   t.test('a code of the console is taken once, before it is over', async t => {
     const store = await engine(t)
@@ -28,5 +28,16 @@ export function codes(t: Test, engine: Engine): void {
     await keep('c5', 3_000, 2_003)
     t.equal(await store.codes.take('c3', 1_000), undefined, 'it was over when another came')
     t.equal(await store.codes.take('c4', 1_000), 'agent of c4')
+  })
+
+  t.test('an agent that asks for many codes pushes out its own alone', async t => {
+    const store = await engine(t)
+    const keep = (hash: string, agentId: string, expiresAt: number) =>
+      store.codes.keep({ hash, agentId, expiresAt }, limits, entry('console.code'))
+    await keep('other', 'b', 2_000)
+    for (const at of [1, 2, 3, 4]) await keep(`own${at}`, 'a', 2_000 + at)
+    t.equal(await store.codes.take('other', 1_000), 'b')
+    const left = await Promise.all([1, 2, 3, 4].map(at => store.codes.take(`own${at}`, 1_000)))
+    t.strictSame(left, [undefined, undefined, 'a', 'a'])
   })
 }
