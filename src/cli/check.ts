@@ -3,7 +3,7 @@ import { StartupError } from '../base/refusals.ts'
 import { type Environment, misnamedVariables } from '../config/environment.ts'
 import { formatProblem } from '../config/given.ts'
 import { type Config, schema } from '../config/schema.ts'
-import { checkHooks } from '../gateway/receivers.ts'
+import { checkReceivers } from '../gateway/receivers.ts'
 import { describeStorage } from '../gateway/storage.ts'
 import { openUpstreams } from '../gateway/upstreams.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
@@ -101,5 +101,5 @@ async function tryStorage(config: Config, baseDirectory: string): Promise<void> 
 async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {
   const upstreams = await openUpstreams(config, baseDirectory, { clock: systemClock, lookup: systemLookup, env })
   upstreams.connections.close()
-  checkHooks(config)
+  checkReceivers(config)
 }

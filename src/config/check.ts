@@ -3,7 +3,7 @@ import { normaliseHost } from '../base/host.ts'
 import { budgetsProblem } from './budgets.ts'
 import { credentialsProblem, secretsProblem, upstreamsProblem } from './credentials.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
-import { mailProblem, pushProblem, serviceProblem, slackProblem } from './receivers.ts'
+import { linkProblem, mailProblem, pushProblem, serviceProblem, slackProblem } from './receivers.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
 
@@ -182,6 +182,10 @@ const checks: readonly CrossCheck[] = [
   {
     settings: [schema.HumanInTheLoop.Email.Host],
     problem: ({ HumanInTheLoop }) => mailProblem(HumanInTheLoop.Email),
+  },
+  {
+    settings: [schema.System.PublicUrl, schema.HumanInTheLoop.Email.Host, schema.HumanInTheLoop.Slack.BotToken],
+    problem: config => linkProblem(config),
   },
   {
     settings: [schema.HumanInTheLoop.Push.Enabled, schema.System.PublicUrl],

@@ -24,10 +24,20 @@ export function slackProblem({ BotToken, ...slack }: Config['HumanInTheLoop']['S
 
 export function pushProblem({ HumanInTheLoop: { Push }, System }: Config): string | false {
   if (!Push.Enabled) return false
-  const { Enabled, PublicUrl } = System.Server.Management
-  const url = Enabled ? PublicUrl : System.PublicUrl
+  if (new Set(Push.Hosts).size < Push.Hosts.length) return 'each host of Push:Hosts must be named once'
+  const url = consoleUrlOf(System)
   if (url === undefined) return 'must be set for Web Push: push services are told who sends'
   return !url.startsWith('https:') && !isLoopback(new URL(url).hostname) && 'must be an https URL for Web Push'
+}
+
+/** Messages of Slack and mails are there for their link. */
+export function linkProblem({ HumanInTheLoop: { Email, Slack }, System }: Config): string | false {
+  const isNeeded = (Email.Host ?? Slack.BotToken) !== undefined
+  return isNeeded && consoleUrlOf(System) === undefined && 'must be set: messages to reviewers link to the console'
+}
+
+function consoleUrlOf({ Server: { Management }, PublicUrl }: Config['System']): string | undefined {
+  return Management.Enabled ? Management.PublicUrl : PublicUrl
 }
 
 export function serviceProblem({ Format, Key, Url }: Config['HumanInTheLoop']['Webhooks'][number]): string | undefined {

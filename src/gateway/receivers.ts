@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { literalAddress } from '../base/address.ts'
+import { normaliseHost } from '../base/host.ts'
+import { createOrigin, type Origin } from '../base/origin.ts'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import { mailReceiver } from '../hitl/mail.ts'
@@ -32,6 +33,8 @@ export interface Receivers extends Pick<Notifier, 'sweep'> {
 
 const lastEventsMs = 2_000
 const closeMs = 1_000
+/** TLS begins at once on it. */
+const smtpsPort = 465
 const nothing = () => {}
 
 /** @throws StartupError when the destination of one is refused */
@@ -48,7 +51,7 @@ export function openReceivers(parts: ReceiverParts): Receivers {
   let notifier = open()
   let begun = begin()
   parts.onSettings(next => {
-    checkHooks(next)
+    checkReceivers(next)
     if (isDeepStrictEqual(receiverSettings(config), receiverSettings(next))) return () => {}
     return () => {
       store.subscribe(subscriptionsOf(config.HumanInTheLoop)).catch(error => report('webhooks were not changed', error))
@@ -72,7 +75,7 @@ export function openReceivers(parts: ReceiverParts): Receivers {
 }
 
 function openAll({ upstreams, telemetry, ...parts }: ReceiverParts): readonly Receiver[] {
-  checkHooks(parts.config)
+  checkReceivers(parts.config)
   return receiversOf({ ...parts, upstreams, post: countedPost(upstreams.ownRequests.post, telemetry.metrics) })
 }
 
@@ -111,19 +114,44 @@ function countedPost(post: Post, metrics: Metrics): Post {
 /**
  * Reports refused destinations at the start, before a message fails.
  *
- * @throws StartupError with a line for each webhook whose destination is refused
+ * @throws StartupError with a line for each setting whose destination is refused
  */
-export function checkHooks(config: Config): void {
+export function checkReceivers(config: Config): void {
   const egress = createEgress(egressOf(config, {}))
-  const isRefused = (url: string): boolean => {
-    const { origin } = destinationOf(new URL(url))
-    const address = literalAddress(origin.host)
+  const isRefused = (origin: Origin): boolean => {
+    const { address } = origin
     return (egress.checkHost(origin) ?? (address && egress.checkAddresses(origin, [address]))) !== undefined
   }
-  const problems = config.HumanInTheLoop.Webhooks.flatMap(({ Url }, index) =>
-    Url !== undefined && isRefused(Url)
-      ? [`HumanInTheLoop:Webhooks[${index}]:Url: Egress refuses this destination. Allow it there, or take another.`]
+  const problems = destinationsOf(config.HumanInTheLoop).flatMap(({ setting, origin }) =>
+    isRefused(origin)
+      ? [`HumanInTheLoop:${setting}: Egress refuses this destination. Allow it there, or take another.`]
       : [],
   )
   if (problems.length > 0) throw new StartupError(problems.join('\n'))
+}
+
+export interface ReceiverDestination {
+  readonly setting: string
+  /** For people: URLs of webhooks often hold a key. */
+  readonly name: string
+  readonly origin: Origin
+}
+
+/** Where messages are sent, as far as the settings name one host. */
+export function destinationsOf({
+  Webhooks,
+  Email,
+  Slack,
+  Push,
+}: Config['HumanInTheLoop']): readonly ReceiverDestination[] {
+  const of = (setting: string, name: string, url: string) => ({ setting, name, ...destinationOf(new URL(url)) })
+  const pushHosts = Push.Enabled ? Push.Hosts.filter(host => !/^[*.]/.test(host)) : []
+  const { Host, Port } = Email
+  const mail = Host && createOrigin(Port === smtpsPort ? 'https' : 'http', normaliseHost(Host) ?? Host, Port)
+  return [
+    ...Webhooks.flatMap(({ Url }, n) => (Url === undefined ? [] : of(`Webhooks[${n}]:Url`, `webhook ${n}`, Url))),
+    ...(mail ? [{ setting: 'Email:Host', name: 'e-mail', origin: mail }] : []),
+    ...(Slack.BotToken === undefined ? [] : [of('Slack:ApiUrl', 'Slack', Slack.ApiUrl)]),
+    ...pushHosts.map(host => of('Push:Hosts', `push service ${host}`, `https://${host}`)),
+  ]
 }

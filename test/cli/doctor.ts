@@ -69,14 +69,20 @@ t.test('webhooks and mail servers are called without a message, and none of thei
   const hook = await startOrigin(t)
   const Webhooks = [{ Url: `${hook.url}/a-key` }, { Url: 'http://127.0.0.1:1/a-key' }]
   const Email = { Host: '127.0.0.1', Port: 1, From: 'a@example.com', To: ['b@example.com'] }
-  const { code, of, text } = await doctor(emptyFolder(t), { HumanInTheLoop: { Webhooks, Email } })
+  const Channels = [{ Id: 'C0REVIEW' }]
+  const Slack = { BotToken: 'xoxb-1', Team: 'T0TEAM', Channels, Verdicts: 'none', ApiUrl: `${hook.url}/api` }
+  const { code, of, text } = await doctor(emptyFolder(t), {
+    System: { PublicUrl: 'https://gateway.example' },
+    HumanInTheLoop: { Webhooks, Email, Slack },
+  })
   t.equal(code, 1)
   t.match(of('receivers'), [
     { level: 'ok', text: 'webhook 0: 127.0.0.1 can be reached' },
     { level: 'fail', text: /^webhook 1 cannot be reached: 127\.0\.0\.1: .*refused/, remedy: /Egress/ },
     { level: 'fail', text: /^e-mail cannot be reached/ },
+    { level: 'ok', text: 'Slack: 127.0.0.1 can be reached' },
   ])
-  t.notMatch(text, 'a-key')
+  t.notMatch(text, /a-key|xoxb/)
   t.equal(hook.seen.length, 0)
 })
 

@@ -103,7 +103,10 @@ t.test('a webhook of a service needs what that service asks for', async t => {
 })
 
 t.test('e-mail needs a sender and receivers, and a name with its password', async t => {
-  const problem = (rest: string) => problems(`HumanInTheLoop: { Email: { Host: mail.example, ${rest} } }`)[0]
+  const problem = (rest: string) =>
+    problems(
+      `System: { PublicUrl: "https://gateway.example" }\nHumanInTheLoop: { Email: { Host: mail.example, ${rest} } }`,
+    )[0]
   t.match(problem('From: a@example.com'), 'From and To must be set')
   t.match(problem('From: a@example.com, To: [b@example.com], User: u'), 'User and Password belong together')
   t.match(problem('From: "Gate <a@example.com>", To: [b@example.com]'), 'must be an address such as')

@@ -2,8 +2,10 @@
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.ts'
 
-const problems = (HumanInTheLoop: object) => {
-  const config = { System: { PublicUrl: 'https://gateway.example' }, HumanInTheLoop }
+const problems = (HumanInTheLoop: object) =>
+  problemsOf({ System: { PublicUrl: 'https://gateway.example' }, HumanInTheLoop })
+
+function problemsOf(config: object): readonly string[] {
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text: JSON.stringify(config) }, env: {} })
   return 'problems' in loaded ? loaded.problems.map(({ message }) => message) : []
 }
@@ -40,4 +42,26 @@ t.test('each service has the key that it needs, and no other', async t => {
   t.match(of({ Format: 'teams', Key: 'k' }), [/Key is not used by the format teams/])
   t.strictSame(of({ Format: 'ntfy', Key: 'k' }), [])
   t.match(of({ Format: 'ntfy', Url: 'https://ntfy.example/a/b' }), [/Url must end with the topic/])
+})
+
+t.test('mails and messages of Slack need the address of the console', async t => {
+  const Email = { Host: 'mail.example', From: 'a@b.example', To: ['c@d.example'] }
+  const Slack = { BotToken: 'xoxb-1', Team: 'T0123', Channels: [{ Id: 'C0123' }], Verdicts: 'none' }
+  for (const HumanInTheLoop of [{ Email }, { Slack }]) {
+    t.match(problemsOf({ HumanInTheLoop }), [/must be set: messages to reviewers link to the console/])
+    t.strictSame(problems(HumanInTheLoop), [])
+  }
+})
+
+t.test('pushes need an https address of the console, and each service once', async t => {
+  const Push = { Enabled: true }
+  t.strictSame(problems({ Push }), [])
+  t.match(problems({ Push: { ...Push, Hosts: ['a.example', 'a.example'] } }), [/must be named once/])
+  const HumanInTheLoop = { Push }
+  t.match(problemsOf({ HumanInTheLoop }), [/must be set for Web Push/])
+  t.match(problemsOf({ HumanInTheLoop, System: { PublicUrl: 'http://gateway.example' } }), [/must be an https URL/])
+  t.strictSame(problemsOf({ HumanInTheLoop, System: { PublicUrl: 'http://127.0.0.1' } }), [])
+  const Management = { Enabled: true, Port: 1, PublicUrl: 'http://console.example' }
+  const System = { PublicUrl: 'https://gateway.example', Server: { Management } }
+  t.match(problemsOf({ HumanInTheLoop, System }), [/must be an https URL/], 'where the console is')
 })

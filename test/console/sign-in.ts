@@ -9,7 +9,9 @@ const Slack = {
   ...{ BotToken: 'xoxb-1', SigningSecret: 'secret', Team: 'T0TEAM', Channels: [{ Id: 'C0REVIEW' }] },
   ApiUrl: 'http://127.0.0.1:1/api',
 }
-const bench = await startConsole(t, { config: { HumanInTheLoop: { Slack } } })
+const bench = await startConsole(t, {
+  config: { System: { PublicUrl: 'http://127.0.0.1' }, HumanInTheLoop: { Slack } },
+})
 const { url, reviewer, link, window, signedIn, manage } = bench
 
 t.test('a link signs in once, and its code is nowhere afterwards', async t => {

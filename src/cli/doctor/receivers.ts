@@ -1,39 +1,23 @@
-/** Whether webhooks and the mail server can be reached. Nothing is sent there. */
-import { isIP, type Socket } from 'node:net'
+/** Whether webhooks, the mail server, Slack and the services of pushes can be reached. Nothing is sent there. */
+import type { Socket } from 'node:net'
 import { connect as connectSecurely, getCACertificates } from 'node:tls'
 import { asError } from '../../base/as-error.ts'
+import type { Origin } from '../../base/origin.ts'
+import { destinationsOf, type ReceiverDestination } from '../../gateway/receivers.ts'
 import { type CheckResult, type DoctorParts, fail, ok } from './result.ts'
 
-interface ReceiverAddress {
-  /** For people: URLs of webhooks often hold a key. */
-  readonly name: string
-  readonly host: string
-  readonly port: number
-  readonly isSecure: boolean
-}
-
 export async function receiverFindings(parts: DoctorParts): Promise<readonly CheckResult[]> {
-  const { Webhooks, Email } = parts.config.HumanInTheLoop
-  const hooks = Webhooks.flatMap(({ Url }, index) =>
-    Url === undefined ? [] : [destinationOf(`webhook ${index}`, new URL(Url))],
-  )
-  const mail = Email.Host && { name: 'e-mail', host: Email.Host, port: Email.Port, isSecure: Email.Port === 465 }
-  return Promise.all([...hooks, ...(mail ? [mail] : [])].map(destination => reach(destination, parts)))
-}
-
-function destinationOf(name: string, { protocol, hostname, port }: URL): ReceiverAddress {
-  const isSecure = protocol === 'https:'
-  return { name, host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (isSecure ? 443 : 80), isSecure }
+  return Promise.all(destinationsOf(parts.config.HumanInTheLoop).map(destination => reach(destination, parts)))
 }
 
 /** Connects, with TLS where the messages have it, and leaves. */
-async function reach(destination: ReceiverAddress, { upstreams, signal }: DoctorParts): Promise<CheckResult> {
-  const { name, host, port, isSecure } = destination
+async function reach({ name, origin }: ReceiverDestination, { upstreams, signal }: DoctorParts): Promise<CheckResult> {
+  const { host, port } = origin
   try {
     const socket = await upstreams.ownRequests.connect(host, port, signal)
     socket.on('error', () => {})
     signal.addEventListener('abort', () => socket.destroy())
-    if (isSecure) await secure(socket, host, upstreams.ca)
+    if (origin.scheme === 'https') await secure(socket, origin, upstreams.ca)
     socket.destroy()
     return ok(`${name}: ${host} can be reached`)
   } catch (error) {
@@ -42,11 +26,11 @@ async function reach(destination: ReceiverAddress, { upstreams, signal }: Doctor
   }
 }
 
-function secure(socket: Socket, host: string, ca: string | undefined): Promise<void> {
+function secure(socket: Socket, { host, address }: Origin, ca: string | undefined): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const trusted = ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
-  const named = isIP(host) === 0 ? { servername: host } : {}
-  const secured = connectSecurely({ socket, host, ...named, ...trusted }, resolve)
+  const named = address === undefined ? { host, servername: host } : { host: address }
+  const secured = connectSecurely({ socket, ...named, ...trusted }, resolve)
   secured.once('error', reject)
   secured.once('close', () => reject(new Error(`${host} ended the handshake`)))
   return promise
