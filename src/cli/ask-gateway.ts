@@ -11,7 +11,7 @@ export const gatewayHelp = `The token is read from AGENT_GATEWAY_TOKEN; if absen
 export const atHelp = `  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration`
 
-interface AskParts {
+export interface AskParts {
   readonly configuration: Configuration
   /** Undefined: the address in the configuration. */
   readonly at: string | undefined

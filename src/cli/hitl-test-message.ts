@@ -2,24 +2,28 @@ import { receiversOf } from '../gateway/receivers.ts'
 import { testChannels } from '../gateway/slack.ts'
 import { openUpstreams } from '../gateway/upstreams.ts'
 import type { HitlEvent } from '../hitl/events.ts'
+import type { TestedService } from '../hitl/push/push.ts'
 import type { Receiver } from '../hitl/receiver.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
+import { type AskParts, askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
 
-export const help = `usage: agent-gateway hitl test-message [--json] [--config FILE]
+export const help = `usage: agent-gateway hitl test-message [--json] [--config FILE] [--at ADDRESS]
 
-Sends one message about a request that does not exist to each webhook and channel of Slack, and by e-mail, as the settings of HumanInTheLoop say.
-Prints who accepted it. Exit code 0 when all did, else 1. The gateway need not run.
+Sends one message about a request that does not exist to each webhook and channel of Slack, by e-mail, and to each browser that gets pushes, as the
+settings of HumanInTheLoop say. Prints who accepted it. Exit code 0 when all did, else 1. The gateway must run for pushes alone: it knows the browsers.
 
 ${jsonHelp}: receivers with name, ok, failure
 ${configHelp}
+${atHelp}
+${gatewayHelp}
 
 Examples:
   agent-gateway hitl test-message --config /etc/agent-gateway/gateway.yaml`
 
-const options = { ...configOption, ...jsonOption } as const
+const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
 
 interface TestedReceiver {
   readonly name: string
@@ -29,7 +33,8 @@ interface TestedReceiver {
 
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
-  const { config, baseDirectory } = readConfiguration(shell, values.config)
+  const configuration = readConfiguration(shell, values.config)
+  const { config, baseDirectory } = configuration
   const upstreams = await openUpstreams(config, baseDirectory, {
     ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
   })
@@ -37,7 +42,8 @@ export async function run(shell: Shell): Promise<number> {
     const others = testChannels(config, upstreams.ownRequests)
     const { post } = upstreams.ownRequests
     const receivers = receiversOf({ config, clock: systemClock, upstreams, post, others })
-    const tested = await Promise.all(receivers.map(test))
+    const pushes = config.HumanInTheLoop.Push.Enabled ? testPushes(shell, { configuration, at: values.at }) : []
+    const tested = [...(await Promise.all(receivers.map(test))), ...(await pushes)]
     if (values.json === true) printJson(shell, { receivers: tested })
     else print(shell, tested)
     return tested.length > 0 && tested.every(({ ok }) => ok) ? 0 : 1
@@ -47,8 +53,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 function print(shell: Shell, tested: readonly TestedReceiver[]): void {
-  if (tested.length === 0)
-    shell.complain('No receiver is set. Add HumanInTheLoop:Webhooks, HumanInTheLoop:Slack or HumanInTheLoop:Email.')
+  if (tested.length === 0) shell.complain('No receiver is set. Add HumanInTheLoop:Webhooks, Slack, Email or Push.')
   for (const { name, ok, failure } of tested) {
     if (ok) shell.print(`${name}: accepted`)
     else shell.complain(`${name}: not accepted: ${failure}`)
@@ -63,6 +68,21 @@ async function test(receiver: Receiver): Promise<TestedReceiver> {
     return { name, ok: refused === undefined, failure: refused === undefined ? null : textOf(refused.failure) }
   } catch (error) {
     return { name, ok: false, failure: textOf(error) }
+  }
+}
+
+/** The gateway sends them: it has the browsers and the key. */
+async function testPushes(shell: Shell, parts: AskParts): Promise<readonly TestedReceiver[]> {
+  try {
+    const call = { method: 'POST', path: '/console/push-test' } as const
+    const { services } = await askGateway<{ readonly services: readonly TestedService[] }>(shell, parts, call)
+    const nobody = { name: 'Pushes', ok: false, failure: 'nobody has switched notifications on in the console' }
+    if (services.length === 0) return [nobody]
+    return services.map(({ name, accepted, failure }) => {
+      return { name: `Push service ${name} (${accepted})`, ok: failure === null, failure }
+    })
+  } catch (error) {
+    return [{ name: 'Pushes', ok: false, failure: textOf(error) }]
   }
 }
 

@@ -5,8 +5,8 @@ import { by } from './agents.ts'
 import { bodyOf, done, type Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
-/** Pushes to the browsers of the caller. */
-export function pushHandlers({ hitl: { push } }: Pick<ManagementParts, 'hitl'>): Handlers['guarded'] {
+/** Pushes to the browsers of the caller, and test messages to all. */
+export function pushHandlers({ hitl: { push, stopping } }: Pick<ManagementParts, 'hitl'>): Handlers['guarded'] {
   const off = () => refuse('wrong_state', 'Web Push is not switched on: HumanInTheLoop:Push:Enabled.')
   return {
     async getPushKey() {
@@ -20,6 +20,9 @@ export function pushHandlers({ hitl: { push } }: Pick<ManagementParts, 'hitl'>):
     async unsubscribeFromPush(call) {
       if (push === undefined) return off()
       return (await push.unsubscribe(call.caller.agent.id, call.named, by(call))) ? done : refuse('not_found')
+    },
+    async testPush() {
+      return push === undefined ? off() : jsonReply(200, { services: await push.test(stopping) })
     },
   }
 }

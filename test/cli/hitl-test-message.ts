@@ -7,6 +7,8 @@ import { channel, startSlack, team } from '../fixtures/slack.ts'
 import { startMailServer } from '../fixtures/smtp.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
+const System = { PublicUrl: 'https://gateway.example' }
+
 t.test('each webhook and e-mail gets a test message, and the command says who accepted it', async t => {
   const [mail, hook] = [await startMailServer(t), await startOrigin(t)]
   const cwd = testdir(t)
@@ -18,7 +20,7 @@ t.test('each webhook and e-mail gets a test message, and the command says who ac
   // YAML has JSON in it.
   writeFileSync(
     join(cwd, 'gateway.yaml'),
-    JSON.stringify({ HumanInTheLoop: { Webhooks, Email }, Egress: { DenyPrivateNetworks: false } }),
+    JSON.stringify({ System, HumanInTheLoop: { Webhooks, Email }, Egress: { DenyPrivateNetworks: false } }),
   )
   const [{ code, out, err }, json] = [
     await runToEnd(t, ['hitl', 'test-message'], { cwd }),
@@ -42,7 +44,7 @@ t.test('a channel of the Slack app gets one, with the token of a file that the e
   const token = join(cwd, 'slack-bot-token')
   writeFileSync(token, 'xoxb-of-the-file\n', { mode: 0o600 })
   const Slack = { Team: team, Channels: [{ Id: channel }, { Id: 'C0OTHER' }], Verdicts: 'none', ApiUrl: slack.apiUrl }
-  writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify({ HumanInTheLoop: { Slack } }))
+  writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify({ System, HumanInTheLoop: { Slack } }))
   slack.answers.set('chat.postMessage', ({ channel: to }) =>
     to === channel ? { ok: true, ts: '1.1' } : { ok: false, error: 'not_in_channel' },
   )
@@ -53,6 +55,24 @@ t.test('a channel of the Slack app gets one, with the token of a file that the e
   t.notMatch(out + err, 'xoxb')
   t.equal(slack.called[0]?.token, 'xoxb-of-the-file')
   t.match(JSON.stringify(slack.called[0]?.args), 'A test message: nothing waits')
+})
+
+t.test('the gateway sends pushes, to the browsers that it has', async t => {
+  let services: readonly object[] = []
+  const gateway = await startOrigin(t, (_, res) => res.end(JSON.stringify({ services })))
+  const cwd = testdir(t)
+  const config = { System, HumanInTheLoop: { Push: { Enabled: true } } }
+  writeFileSync(join(cwd, 'gateway.yaml'), JSON.stringify(config))
+  const test = (at: string) =>
+    runToEnd(t, ['hitl', 'test-message', '--at', at], { cwd, env: { AGENT_GATEWAY_TOKEN: 'token' } })
+  t.match(await test(gateway.url), { code: 1, err: /^Pushes: not accepted: nobody has switched notifications on/ })
+  t.match(gateway.seen[0], { method: 'POST', target: '/console/push-test' })
+  const down = { name: 'web.push.apple.com', accepted: 0, failure: 'answered 503' }
+  services = [{ name: 'fcm.googleapis.com', accepted: 3, failure: null }, down]
+  const { code, out, err } = await test(gateway.url)
+  t.strictSame([code, out], [1, 'Push service fcm.googleapis.com (3): accepted\n'])
+  t.match(err, 'Push service web.push.apple.com (0): not accepted: answered 503')
+  t.match(await test('http://127.0.0.1:1'), { code: 1, err: /^Pushes: not accepted: .*127\.0\.0\.1:1/ })
 })
 
 t.test('without a receiver the command says what to set', async t => {

@@ -41,6 +41,12 @@ t.test('T86 others, and addresses that are no push service, are refused', async 
   t.match(await call('DELETE', '/console/push/short', { token }), { status: 404 })
 })
 
+t.test('an admin sends a test push to all browsers; nobody has one', async t => {
+  const [admin, reviewer] = [await person('admin'), await person('reviewer')]
+  t.match(await call('POST', '/console/push-test', { token: admin.token }), { status: 200, json: { services: [] } })
+  t.match(await call('POST', '/console/push-test', { token: reviewer.token }), { status: 403 })
+})
+
 t.test('without Web Push nothing about it is served', async t => {
   const off = await startControl(t)
   const { token } = await off.person('reviewer')
@@ -52,4 +58,6 @@ t.test('without Web Push nothing about it is served', async t => {
   ] as const) {
     t.match(await off.call(method, at, { token, ...more }), { status: 409, json: { code: 'wrong_state' } })
   }
+  const admin = await off.person('admin')
+  t.match(await off.call('POST', '/console/push-test', { token: admin.token }), { status: 409 })
 })

@@ -1,6 +1,5 @@
 /** Sends pushes to the browsers of reviewers at one push service. They are for locked screens: agent and rule alone. */
 import { escapeDeceptive } from '../../base/deceptive.ts'
-import { matchesHost, parseHostPattern } from '../../base/host.ts'
 import { redactText } from '../../base/redact.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { PushSubscription, SubscriptionTable } from '../../storage/subscriptions.ts'
@@ -26,7 +25,7 @@ export interface PushParts {
   readonly report: (what: string, error: unknown) => void
 }
 
-interface Message {
+export interface PushMessage {
   /** The event that it is about, or the newest of them. */
   readonly event: HitlEvent
   readonly content: object
@@ -39,19 +38,25 @@ const longestSeconds = 86_400
 /** Calls of a push service at the same time. */
 const sentAtOnce = 20
 
-/** @param host the pattern of the push service */
-export function pushReceiver(host: string, vapid: () => Promise<Vapid>, parts: PushParts): Receiver {
-  const { store, clock, post, reviewerOf, report } = parts
-  const pattern = parseHostPattern(host)
-  /** The browsers that have the message under way: a try after a failure sends it to the others alone. */
-  let sent = { event: '', ids: new Set<string>() }
+export interface PushService {
+  /** The pattern of its hosts. */
+  readonly host: string
+  /** Whether browsers at this host are told by it, and by no other. */
+  readonly serves: (hostname: string) => boolean
+}
 
-  async function drop({ id, agentId }: PushSubscription): Promise<undefined> {
+/** Sends to one browser. Rejects when its push service was not reached, or at the abort. */
+export type SendPush = (one: PushSubscription, message: PushMessage) => Promise<'accepted' | 'dropped' | NotAccepted>
+
+export function createSendPush(vapid: () => Promise<Vapid>, parts: PushParts): SendPush {
+  const { store, clock, post, reviewerOf } = parts
+
+  async function drop({ id, agentId }: PushSubscription): Promise<'dropped'> {
     await store.remove(id, agentId, null)
-    return undefined
+    return 'dropped'
   }
 
-  async function sendTo(one: PushSubscription, { event, content, signal }: Message): Promise<NotAccepted | undefined> {
+  return async (one, { event, content, signal }) => {
     if (reviewerOf(one.agentId) === undefined) return drop(one)
     const { authorization } = await vapid()
     const headers = ['TTL', String(secondsLeft(event, clock.now())), 'Urgency', 'high', 'Content-Encoding', 'aes128gcm']
@@ -59,19 +64,25 @@ export function pushReceiver(host: string, vapid: () => Promise<Vapid>, parts: P
     const body = encryptPush(Buffer.from(JSON.stringify(content)), one)
     const status = await post({ url: one.endpoint, headers, body }, signal)
     if (gone.includes(status)) return drop(one)
-    if (status >= 200 && status < 300) return undefined
+    if (status >= 200 && status < 300) return 'accepted'
     return { failure: `answered ${status}`, isPassing: status >= 500 || status === 429 }
   }
+}
 
-  async function sendAll(message: Message): Promise<NotAccepted | undefined> {
+export function pushReceiver({ host, serves }: PushService, send: SendPush, parts: PushParts): Receiver {
+  const { store, report } = parts
+  /** The browsers that have the message under way: a try after a failure sends it to the others alone. */
+  let sent = { event: '', ids: new Set<string>() }
+
+  async function sendAll(message: PushMessage): Promise<NotAccepted | undefined> {
     if (sent.event !== message.event.id) sent = { event: message.event.id, ids: new Set() }
     const { ids } = sent
-    const isWanted = ({ id, endpoint }: PushSubscription): boolean =>
-      !ids.has(id) && pattern !== undefined && matchesHost(pattern, new URL(endpoint).hostname)
+    const isWanted = ({ id, endpoint }: PushSubscription): boolean => !ids.has(id) && serves(new URL(endpoint).hostname)
     const wanted = (await store.all()).filter(isWanted)
     let passing: NotAccepted | undefined
     const sendOne = async (one: PushSubscription): Promise<void> => {
-      const refused = await sendTo(one, message).catch(asPassing)
+      const outcome = await send(one, message).catch(asPassing)
+      const refused = typeof outcome === 'string' ? undefined : outcome
       if (refused?.isPassing) passing = refused
       else ids.add(one.id)
       if (refused?.isPassing === false) report('a push was not accepted', refused.failure)
@@ -98,7 +109,7 @@ function secondsLeft({ data }: HitlEvent, now: number): number {
 }
 
 /** The id is not shown: the link has it. */
-function contentOf({ hitlId, data }: HitlEvent): object {
+export function contentOf({ hitlId, data }: HitlEvent): object {
   const shown = (value: unknown) => (typeof value === 'string' ? fit(escapeDeceptive(redactText(value))) : undefined)
   return { agent: shown(data['agentName'] ?? data['agentId']), rule: shown(data['rule']), id: hitlId }
 }

@@ -16,6 +16,7 @@ for (const id of ['ada', 'bob']) await store.agents.insert(agent(id), 'hash', en
 
 const posted: { readonly url: string; readonly headers: readonly string[]; readonly body: Buffer }[] = []
 const answers = new Map<string, number>()
+let failing: Error | undefined
 const reviewers = new Set(['ada', 'bob'])
 const by = { actor: 'ada', requestId: null }
 const push = createPush({
@@ -23,10 +24,11 @@ const push = createPush({
     store: store.subscriptions,
     clock,
     contact: 'https://gateway.example',
-    hosts: ['push.example', '*.other.example'],
+    hosts: ['push.example', '*.other.example', '.push.example', 'down.example'],
   },
   sealingKeys: [new Uint8Array(32)],
   post: async message => {
+    if (failing !== undefined) throw failing
     posted.push(message)
     return answers.get(message.url) ?? 201
   },
@@ -128,6 +130,40 @@ t.test('a browser that is gone, and one whose person may not decide, is dropped'
   t.equal(await send(), undefined)
   t.notOk(posted.some(({ url }) => url === at('bob').endpoint))
   t.strictSame(await ids(), [at('200').endpoint])
+})
+
+t.test('a host that is in several patterns gets each push once', async t => {
+  await push.subscribe('ada', at('1'), by)
+  await push.subscribe('ada', at('2', 'a.other.example'), by)
+  await push.subscribe('ada', at('3', 'b.push.example'), by)
+  const one = event()
+  for (const { send } of push.receivers) await send(one, signal)
+  t.strictSame(posted.map(({ url }) => url.at(-1)).sort(), ['1', '2', '3'])
+})
+
+t.test('a test message goes to each browser, and a service that takes none is left alone', async t => {
+  for (const name of ['1', '2', '404']) await push.subscribe('ada', at(name), by)
+  for (const name of ['1', '2']) await push.subscribe('bob', at(name, 'down.example'), by)
+  await store.subscriptions.keep(
+    { id: 'old', agentId: 'bob', endpoint: 'https://former.service/1', ...keys, createdAt: 1 },
+    ...([5, entry('push.subscribe')] as const),
+  )
+  answers.set(at('404').endpoint, 404)
+  for (const name of ['1', '2']) answers.set(at(name, 'down.example').endpoint, 500)
+  const tested = await push.test(signal)
+  t.strictSame(
+    [...tested].sort((a, b) => a.accepted - b.accepted),
+    [
+      { name: 'down.example', accepted: 0, failure: 'answered 500' },
+      { name: 'push.example', accepted: 2, failure: null },
+    ],
+  )
+  t.equal(posted.length, 4)
+  t.match(opened(posted[0]!.body), { agent: 'test', rule: 'A test message: nothing waits', id: null })
+  failing = new Error('push.example: refused by Egress')
+  const [unreached] = await push.test(signal)
+  failing = undefined
+  t.match(unreached, { accepted: 0, failure: 'push.example: refused by Egress' })
 })
 
 t.test('after a failure the browsers that have the push do not get it again', async t => {
