@@ -171,6 +171,10 @@ const checks: readonly CrossCheck[] = [
       return problems.length > 0 && problems.join('; ')
     },
   },
+  {
+    settings: [schema.Telemetry.Metrics.Origins],
+    problem: ({ Telemetry: { Metrics } }) => Metrics.Origins.length > 50 && 'must have at most 50 entries',
+  },
   { settings: [schema.Budgets], problem: ({ Budgets }) => budgetsProblem(Budgets) ?? false },
   {
     settings: [schema.HumanInTheLoop.Webhooks],

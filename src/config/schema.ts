@@ -216,6 +216,10 @@ export const schema = {
   Telemetry: {
     Metrics: {
       Public: boolean(false, 'GET /metrics needs no token. Make sure that only the scraper reaches it.'),
+      Origins: list(
+        'Hosts that get a label of their own, origin, in the metrics of upstreams; all others are "other". At most 50, of 43 lines each. example.com or *.example.com.',
+        hostPattern,
+      ),
     },
     Tracing: tracing,
   },

@@ -12,6 +12,7 @@ import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { ownVersion } from '../runtime/version.ts'
+import type { ConnectionCounts } from '../storage/postgres/connection.ts'
 import type { MetricSample } from '../telemetry/exposition.ts'
 import { digestAuthority, digestPolicies, digestSettings } from './digests.ts'
 
@@ -19,6 +20,8 @@ import { digestAuthority, digestPolicies, digestSettings } from './digests.ts'
 export interface FleetStore {
   readonly fence: Fence
   fleet(): FleetReading
+  /** Undefined for a store without connections. */
+  connections(): ConnectionCounts | undefined
   /** Publishes a part of this gateway's report to the other gateways. */
   publish(what: Partial<GatewayReport>): void
 }
@@ -86,9 +89,26 @@ export function createFleet({ config, onSettings, clock, log }: FleetParts, shar
         gauge('fenced', '1 while this gateway does not serve, because it may lack changes.', isOpen() ? 0 : 1),
         gauge('last_turn_seconds', 'Time that this gateway last took to look for changes.', turnMs / 1_000),
         gauge('differences', 'Lasting differences from the policies and settings of others.', differences.count),
+        ...connectionReadings(store.connections()),
       ]
     },
   }
+}
+
+function connectionReadings(counts: ConnectionCounts | undefined): readonly MetricSample[] {
+  if (counts === undefined) return []
+  const { waiting, ...states } = counts
+  const name = 'agent_gateway_store_connections'
+  const help = 'Connections to the database, by what they do.'
+  return [
+    ...Object.entries(states).map(
+      ([state, value]) => ({ name, help, type: 'gauge', value, labels: { state } }) as const,
+    ),
+    {
+      ...{ name: 'agent_gateway_store_waiting', help: 'Calls that wait for a connection to the database.' },
+      ...{ type: 'gauge', value: waiting },
+    },
+  ]
 }
 
 /** A gateway with a store that no other gateway can open. */
@@ -100,6 +120,7 @@ function createAlone({ Fleet }: Pick<Config, 'Fleet'>, started: number): Omit<Fl
       peers: [{ row: { ...self, ...report }, since: 0, hasTurned: true }],
       ...{ self: self.id, newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 },
     }),
+    connections: () => undefined,
     publish(what) {
       report = { ...report, ...what }
     },

@@ -169,7 +169,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const certificate = await readCurrentCertificate(config, baseDirectory, clock.now())
   const dataDirectory = resolve(baseDirectory, config.Storage.DataDirectory)
   const memory = createSharedMemory(config)
-  const telemetry = createTelemetry(memory)
+  const telemetry = createTelemetry(memory, config)
   closers.push(() => telemetry.close())
   const started = { config, onSettings, baseDirectory, dataDirectory, clock, log, report }
   const storage = await openStorage({ ...started, watch: options.watch })

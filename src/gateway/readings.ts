@@ -4,6 +4,7 @@ import type { Budgets } from '../budgets/budgets.ts'
 import type { BudgetView } from '../budgets/view.ts'
 import { maxHeldBytes } from '../config/check.ts'
 import { type MessageQueue, queuesOf } from '../hitl/receiver.ts'
+import { shareFor } from '../runtime/shared-answer.ts'
 import { type ExpositionFormat, exposition, type MetricSample } from '../telemetry/exposition.ts'
 import { createProcessReadings } from '../telemetry/process.ts'
 import type { ThreadPool } from '../threads/pool.ts'
@@ -30,17 +31,17 @@ export interface ReadingParts extends Pick<Base, 'config' | 'clock' | 'logStatus
 export function createPage(parts: ReadingParts): (format: ExpositionFormat) => Promise<string> {
   const processReadings = createProcessReadings(parts.clock)
   const started = parts.clock.now()
-  /** However many ask, the store is read once at a time: anybody may ask with Telemetry:Metrics:Public. */
-  let reading: Promise<readonly MetricSample[]> | undefined
+  const { Origins } = parts.config.Telemetry.Metrics
+  const ofStore = shareFor(freshMs, parts.clock, () => storeReadings(parts))
   return async format => {
-    reading ??= storeReadings(parts).finally(() => {
-      reading = undefined
-    })
-    const stored = await reading
+    const stored = await ofStore()
     const readings = [...stateReadings(parts, started), ...limitReadings(parts), ...parts.fleet.readings(), ...stored]
-    return exposition(parts.telemetry.totals(), [...readings, ...processReadings()], format)
+    return exposition(parts.telemetry.totals(), [...readings, ...processReadings()], format, Origins)
   }
 }
+
+/** Anybody may ask with Telemetry:Metrics:Public: what the store said holds for so long, milliseconds. */
+const freshMs = 1_000
 
 const gauge = (name: string, help: string, value: number | undefined): readonly MetricSample[] =>
   value === undefined ? [] : [{ name: `agent_gateway_${name}`, help, type: 'gauge', value }]

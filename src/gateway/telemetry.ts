@@ -1,3 +1,5 @@
+import { parseHostPatterns } from '../base/host.ts'
+import type { Config } from '../config/schema.ts'
 import type { AcceptCounts } from '../http/accept.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -30,14 +32,18 @@ export interface Telemetry extends Counters {
   totals(): Totals
 }
 
-export const createTelemetry = (memory: Pick<SharedMemory, 'metrics'>): Telemetry => ({
-  ...createCounters(memory, 0),
+export const createTelemetry = (memory: Pick<SharedMemory, 'metrics'>, config: Config): Telemetry => ({
+  ...createCounters(memory, 0, config),
   totals: () => readTotals(memory.metrics),
 })
 
 /** The counters of one thread. Connections of a thread that died are gone. */
-export function createCounters(memory: Pick<SharedMemory, 'metrics'>, thread: number): Counters {
-  const metrics = createMetrics(memory.metrics, thread)
+export function createCounters(
+  memory: Pick<SharedMemory, 'metrics'>,
+  thread: number,
+  { Telemetry: { Metrics: settings } }: Config,
+): Counters {
+  const metrics = createMetrics(memory.metrics, thread, parseHostPatterns(settings.Origins))
   for (const gauge of [clientConnections, upstreamConnections, upstreamWaiting, webSockets, openTunnels]) {
     metrics.clear(gauge)
   }

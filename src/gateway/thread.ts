@@ -77,7 +77,7 @@ async function learn() {
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
   const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
-  const counters = createCounters(data.memory, data.thread)
+  const counters = createCounters(data.memory, data.thread, config)
   const { metrics } = counters
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)
   const credentials = createCredentialTable(data.credentials, need, clock)

@@ -3,6 +3,7 @@ import { formatTimespan } from '../config/duration.ts'
 import { fieldValues } from '../http/headers.ts'
 import { jsonReply } from '../http/respond.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
+import { shareFor } from '../runtime/shared-answer.ts'
 import { expositionTypes, formatFor } from '../telemetry/exposition.ts'
 import type { Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
@@ -28,23 +29,14 @@ const freshMs = 1_000
 
 /** `GET /health` (spec 4.6). Calls share the outcome of a check that runs, or ended less than a second ago. */
 export function healthHandlers({ checks, watched, timeLimit, clock }: HealthParts): Handlers['open'] {
-  let last: Promise<HealthReport> | undefined
-  /** Steady milliseconds; infinite while the last check runs. */
-  let freshUntil = 0
-
-  const run = async (): Promise<HealthReport> => {
-    freshUntil = Number.POSITIVE_INFINITY
+  const ask = shareFor(freshMs, clock, async (): Promise<HealthReport> => {
     const start = clock.steady()
     const parts = await checkAll(checks, timeLimit)
-    const end = clock.steady()
-    freshUntil = end + freshMs
-    return { parts, took: end - start }
-  }
-
+    return { parts, took: clock.steady() - start }
+  })
   return {
     async getHealth() {
-      if (last === undefined || clock.steady() >= freshUntil) last = run()
-      const { parts, took } = await last
+      const { parts, took } = await ask()
       const others = Object.entries(watched).map(([name, isWell]) => [name, wordFor(isWell())])
       const healthy = Object.values(parts).every(state => state === 'Healthy')
       const report = {

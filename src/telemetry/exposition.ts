@@ -1,3 +1,4 @@
+import type { Exemplar } from './exemplars.ts'
 import type { Family, Histogram } from './family.ts'
 import { families, histograms } from './layout.ts'
 import type { HistogramTotal, Totals } from './metrics.ts'
@@ -22,41 +23,72 @@ export interface MetricSample {
 
 /**
  * All metrics as text, one block for each name. Series have the same names and labels in both formats, so that those of a
- * scraper that changes the format go on.
+ * scraper that changes the format go on. Exemplars are of OpenMetrics alone.
+ *
+ * @param origins labels of the hosts that have one, in the order in which they are counted
  */
-export function exposition(totals: Totals, readings: readonly MetricSample[], format: ExpositionFormat): string {
+export function exposition(
+  totals: Totals,
+  readings: readonly MetricSample[],
+  format: ExpositionFormat,
+  origins: readonly string[] = [],
+): string {
+  const shown = { format, origins }
   const blocks = [
-    ...families.map(family => familyText(family, totals, format)),
-    ...histograms.map(histogram => histogramText(histogram, totals, format)),
+    ...families.map(family => familyText(family, totals, shown)),
+    ...histograms.map(histogram => histogramText(histogram, totals, shown)),
     ...readings.map((reading, n) => readingText(reading, readings[n - 1], format)),
   ]
   return blocks.join('') + (format === 'openMetrics' ? '# EOF\n' : '')
 }
 
-function familyText(family: Family, totals: Totals, format: ExpositionFormat): string {
-  const { label } = family
-  // All from the start: a series that appears with its first event has no increase.
-  const lines = totals
-    .of(family)
-    .map(([value, total]) => line(family.name, label === undefined ? {} : { [label]: value }, total))
-  return head(family, format) + lines.join('')
+interface PageOptions {
+  readonly format: ExpositionFormat
+  readonly origins: readonly string[]
 }
 
-function histogramText(histogram: Histogram, totals: Totals, format: ExpositionFormat): string {
-  const { label } = histogram
-  const series = totals
-    .ofHistogram(histogram)
-    .map(([value, total]) => seriesText(histogram, label === undefined ? {} : { [label]: value }, total))
-  return head({ ...histogram, type: 'histogram' }, format) + series.join('')
+function familyText(family: Family, totals: Totals, shown: PageOptions): string {
+  // All from the start: a series that appears with its first event has no increase.
+  const lines = partsOf(family, shown).flatMap(([labels, part]) =>
+    totals.of(part).map(([value, total]) => line(family.name, { ...labels, ...labelOf(family, value) }, total)),
+  )
+  return head(family, shown.format) + lines.join('')
+}
+
+function histogramText(histogram: Histogram, totals: Totals, shown: PageOptions): string {
+  const { label, ...same } = histogram
+  const series = partsOf(histogram, shown).flatMap(([labels, part]) =>
+    totals
+      .ofHistogram(part)
+      .map(([value, total]) => seriesText(histogram, { ...labels, ...labelOf(histogram, value) }, total, shown.format)),
+  )
+  return head({ ...same, type: 'histogram' }, shown.format) + series.join('')
 }
 
 type Labels = Readonly<Record<string, string>>
 
-function seriesText({ name, bounds }: Histogram, labels: Labels, { counts, sum }: HistogramTotal): string {
+/** The metric for each host that has a label, and for the others; the metric itself without any. */
+function partsOf<M extends Family | Histogram>(metric: M, { origins }: PageOptions): readonly (readonly [Labels, M])[] {
+  // Parts are of the same kind.
+  const parts = metric.origins as readonly M[] | undefined
+  if (parts === undefined || origins.length === 0) return [[{}, metric]]
+  return [...origins, 'other'].map((origin, place) => [{ origin }, parts[place]!])
+}
+
+const labelOf = ({ label }: Family | Histogram, value: string): Labels =>
+  label === undefined ? {} : { [label]: value }
+
+function seriesText(
+  { name, bounds }: Histogram,
+  labels: Labels,
+  { counts, sum, exemplars }: HistogramTotal,
+  format: ExpositionFormat,
+): string {
   let count = 0
   const buckets = counts.map((inBucket, bucket) => {
     count += inBucket
-    return line(`${name}_bucket`, { ...labels, le: bucket < bounds.length ? String(bounds[bucket]) : '+Inf' }, count)
+    const le = bucket < bounds.length ? String(bounds[bucket]) : '+Inf'
+    return line(`${name}_bucket`, { ...labels, le }, count, format === 'openMetrics' ? exemplars[bucket] : undefined)
   })
   return `${buckets.join('')}${line(`${name}_sum`, labels, sum)}${line(`${name}_count`, labels, count)}`
 }
@@ -77,10 +109,15 @@ function head({ name, help, type }: Described, format: ExpositionFormat): string
   return `# HELP ${family} ${help}\n# TYPE ${family} ${type}\n`
 }
 
-function line(name: string, labels: Labels, value: number): string {
+function line(name: string, labels: Labels, value: number, exemplar?: Exemplar): string {
   const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
-  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}\n`
+  const example = exemplar === undefined ? '' : exampleText(exemplar)
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}${example}\n`
 }
+
+/** OpenMetrics 1.0, "Exemplars": labels, value, and the time in seconds. */
+const exampleText = ({ traceId, value, at }: Exemplar): string =>
+  ` # {trace_id="${traceId}"} ${value} ${(at / 1_000).toFixed(3)}`
 
 const escaped = (text: string): string => text.replace(/[\\"\n]/g, found => (found === '\n' ? '\\n' : `\\${found}`))
 

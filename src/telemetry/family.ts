@@ -1,3 +1,5 @@
+import { exemplarCells } from './exemplars.ts'
+
 /**
  * Metrics and their cells in memory. The values of every label are a closed set: nothing that a caller chooses, such as
  * an agent or host, becomes a label, so that callers cannot make the page grow. Each thread writes a block of cells of its
@@ -13,6 +15,8 @@ export interface Family {
   readonly cells: ReadonlyMap<string, number>
   /** How the numbers of several threads are combined. */
   readonly merge: 'sum' | 'max'
+  /** The same for each host that has a label, and then for all others. */
+  readonly origins?: readonly Family[]
 }
 
 export interface Histogram {
@@ -24,6 +28,9 @@ export interface Histogram {
   readonly label: string | undefined
   /** Cell of the first bucket of each value of the label; the sum follows the last bucket. */
   readonly cells: ReadonlyMap<string, number>
+  /** Cell of the first exemplar of each value of the label; undefined when it has none. */
+  readonly exemplars?: ReadonlyMap<string, number>
+  readonly origins?: readonly Histogram[]
 }
 
 const alone = ''
@@ -62,4 +69,28 @@ export function histogram(
     }),
   )
   return { name: named(name), help, bounds, label: label || undefined, cells }
+}
+
+/** Hosts with a label of their own (Telemetry:Metrics:Origins). */
+export const maxOrigins = 50
+
+/** The same metric, counted for each of these hosts as well, and for all others together. */
+export function byOrigin<M extends Family | Histogram>(metric: M): M & { readonly origins: readonly M[] } {
+  const size = 'bounds' in metric ? metric.bounds.length + 2 : 1
+  const again = (): M => {
+    const cells = [...metric.cells.keys()].map((value, index) => [value, next + index * size] as const)
+    next += cells.length * size
+    return { ...metric, cells: new Map(cells) }
+  }
+  return { ...metric, origins: Array.from({ length: maxOrigins + 1 }, again) }
+}
+
+/** The same histogram, whose buckets keep the last recorded trace. */
+export function withExemplars(plain: Histogram): Histogram {
+  const exemplars = new Map<string, number>()
+  for (const value of plain.cells.keys()) {
+    exemplars.set(value, next)
+    next += (plain.bounds.length + 1) * exemplarCells
+  }
+  return { ...plain, exemplars }
 }

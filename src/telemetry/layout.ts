@@ -1,7 +1,17 @@
 import { failureKinds } from '../base/failure-kinds.ts'
 import { refusalKinds } from '../base/refusal-kinds.ts'
 import type { Effect } from '../policy/language/model.ts'
-import { cellCount, counter, type Family, family, gauge, type Histogram, histogram } from './family.ts'
+import {
+  byOrigin,
+  cellCount,
+  counter,
+  type Family,
+  family,
+  gauge,
+  type Histogram,
+  histogram,
+  withExemplars,
+} from './family.ts'
 
 /** Ends of proxied requests, beside the codes of refusals. */
 const endings = ['forwarded', 'answered', 'suspended', 'aborted', 'broken'] as const
@@ -78,8 +88,10 @@ export const requests = family(
   [...endings, ...Object.keys(refusalKinds)],
 )
 export const decisions = family('decisions_total', 'Decisions, by their effect.', 'effect', Object.values(effectLabels))
-export const answers = family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses)
-export const failures = family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds)
+export const answers = byOrigin(family('upstream_responses_total', 'Answers of upstreams.', 'class', statusClasses))
+export const failures = byOrigin(
+  family('upstream_failures_total', 'Upstream requests that failed.', 'kind', failureKinds),
+)
 export const retries = counter(
   'upstream_retries_total',
   'Requests that were sent once more, because a kept connection broke or a stream was refused.',
@@ -193,22 +205,28 @@ export const storeErrors = family('store_errors_total', 'Operations of the store
   'in_doubt',
   'fault',
 ])
-export const duration = histogram(
-  'request_duration_seconds',
-  'From the head of a proxied request to the last byte of its answer.',
-  durations,
-  ['kind', ...requestKinds],
+export const duration = withExemplars(
+  histogram(
+    'request_duration_seconds',
+    'From the head of a proxied request to the last byte of its answer.',
+    durations,
+    ['kind', ...requestKinds],
+  ),
 )
-export const overhead = histogram(
-  'overhead_seconds',
-  'From the head of a proxied request until it was handed to its upstream, without waits for its body or for people.',
-  overheads,
+export const overhead = withExemplars(
+  histogram(
+    'overhead_seconds',
+    'From the head of a proxied request until it was handed to its upstream, without waits for its body or for people.',
+    overheads,
+  ),
 )
 export const decisionDuration = histogram('decision_duration_seconds', 'Time of the decision itself.', decisionTimes)
-export const firstByte = histogram(
-  'upstream_first_byte_seconds',
-  'From the hand-over of a request to its upstream until the head of the answer.',
-  durations,
+export const firstByte = byOrigin(
+  histogram(
+    'upstream_first_byte_seconds',
+    'From the hand-over of a request to its upstream until the head of the answer.',
+    durations,
+  ),
 )
 export const connectTime = histogram('upstream_connect_seconds', 'Time to open a connection, with its TLS.', waits)
 export const reviewTime = histogram(

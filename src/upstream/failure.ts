@@ -53,6 +53,8 @@ const slowAnswers: ReadonlySet<FailureKind> = new Set(['headers_timeout', 'body_
 interface FailureContext {
   readonly agentId: string | undefined
   readonly requestId: string | undefined
+  /** Of the upstream. */
+  readonly host: string
 }
 
 interface FailureCounters {
@@ -64,10 +66,10 @@ interface FailureCounters {
 /** Counts a failed upstream request, and reports the limit of the gateway that it reached. */
 export function noteFailure(
   kind: FailureKind,
-  { agentId, requestId }: FailureContext,
+  { agentId, requestId, host }: FailureContext,
   counters: FailureCounters,
 ): void {
-  counters.metrics.count(failures, kind)
+  counters.metrics.countOf(host, failures, kind)
   const limit = ownLimits[kind]
   if (limit !== undefined) counters.bounds.reached(limit, agentId, requestId)
 }

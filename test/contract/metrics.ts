@@ -20,12 +20,14 @@ t.test('docs/metrics.md lists every metric with its label', async t => {
     alone: 'there is a metric for each of its budgets',
   })
   const withTls = 'agent_gateway_certificate_expiry_timestamp_seconds'
-  const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys(), withTls]
+  const withPostgres = ['agent_gateway_store_connections', 'agent_gateway_store_waiting']
+  const shown = [...scrape((await manage('GET', '/metrics')).text).types.keys(), withTls, ...withPostgres]
   const named = quoted(page, 'Metric').map(name => name.replace(/^…/, 'agent_gateway_'))
   const labels = new Map(
     [...families, ...histograms].map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]),
   )
   labels.set('agent_gateway_budget_used_ratio', '{budget}')
+  labels.set('agent_gateway_store_connections', '{state}')
   // `process_…` stands for all names that begin so; Prometheus defines them.
   const prefixes = named.filter(name => name.endsWith('…')).map(name => name.slice(0, -1))
   const own = shown.filter(name => !prefixes.some(prefix => name.startsWith(prefix)))

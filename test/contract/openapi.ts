@@ -94,6 +94,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'http/respond',
     'pipeline/outbound/answer-body',
     'security/tokens-on-the-wire',
+    'system/prometheus',
   ],
   'it calls operations where they are not served': ['listeners/management'],
   'it sends what no documented client would': ['fixtures/attacks', 'security/fuzz', 'security/hostile'],

@@ -11,6 +11,7 @@ function open(settings = {}) {
     // All that is asked of it.
     fence: { isOpen: true } as FleetStore['fence'],
     fleet: () => ({ peers: [], self: 'a', newest: 0, applied: 0, turnMs: 0, fencedAfter: 0, at: 0 }),
+    connections: () => ({ busy: 3, idle: 2, waiting: 1 }),
     publish: what => told.push(what),
   }
   const log = { warn: () => {} }
@@ -46,4 +47,18 @@ t.test('where the forward proxy of a gateway listens, and its files, are its own
   )
   t.strictSame(other, one)
   t.not(JSON.stringify(third), JSON.stringify(one))
+})
+
+t.test('metrics tell what the connections to the database do, and how many calls wait for one', async t => {
+  const readings = open()
+    .fleet.readings()
+    .filter(({ name }) => name.startsWith('agent_gateway_store_'))
+  t.strictSame(
+    readings.map(({ name, labels, value }) => [name.replace('agent_gateway_', ''), labels, value]),
+    [
+      ['store_connections', { state: 'busy' }, 3],
+      ['store_connections', { state: 'idle' }, 2],
+      ['store_waiting', undefined, 1],
+    ],
+  )
 })

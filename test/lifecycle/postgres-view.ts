@@ -71,6 +71,8 @@ t.test('each gateway shows all: who serves, who is behind, and what differs', as
   t.equal(values.get('agent_gateway_fleet_differences'), 2)
   t.equal(values.get('agent_gateway_fleet_fenced'), 0)
   t.equal(values.get('agent_gateway_fleet_lag_changes'), 0)
+  const connections = ['busy', 'idle'].map(state => values.get(`agent_gateway_store_connections{state="${state}"}`))
+  t.ok(connections[0]! + connections[1]! >= 1, String(connections))
 
   await leaveMember(settings.admin, 'dead')
   const dead = async () => (await fleetOf(b)).find(({ name }) => name === 'dead')?.state

@@ -117,3 +117,33 @@ t.test('Telemetry:Metrics:Public needs no token', async t => {
   t.equal(status, 200)
   t.doesNotThrow(() => scrape(text))
 })
+
+t.test(
+  'T32: many readers ask the database about once a second, and those that take nothing keep nobody waiting',
+  async t => {
+    const origin = await startOrigin(t)
+    const gateway = await startGateway(t, {
+      config: { Telemetry: { Metrics: { Public: true } } },
+      alone: 'metrics are a gateway’s own',
+    })
+    const { token } = await gateway.agent()
+    const page = async () => (await gateway.manage('GET', '/metrics', undefined, null)).text
+    const reads = async () =>
+      scrape(await page()).values.get('agent_gateway_store_duration_seconds_count{operation="read"}')!
+    const stalled = Array.from({ length: 20 }, () => {
+      const socket = connect(gateway.port, '127.0.0.1')
+        .on('error', () => {})
+        .pause()
+      socket.write('GET /metrics HTTP/1.1\r\nHost: g\r\n\r\n'.repeat(20))
+      t.teardown(() => socket.destroy())
+      return socket
+    })
+    const [started, before] = [performance.now(), await reads()]
+    for (let times = 0; times < 4; times++) await Promise.all(Array.from({ length: 20 }, page))
+    t.equal((await gateway.proxy(token, `${origin.url}/`)).status, 200)
+    const seconds = (performance.now() - started) / 1e3
+    const asked = (await reads()) - before
+    t.ok(asked <= 10 * (seconds + 2), `${asked} reads of the database for 80 pages in ${seconds} s`)
+    t.ok(stalled.every(socket => !socket.destroyed))
+  },
+)

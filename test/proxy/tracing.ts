@@ -2,6 +2,7 @@
 import t from 'tap'
 import { newId } from '../../src/telemetry/tracing/sampling.ts'
 import { attributeOf, startCollector } from '../fixtures/collector.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 
@@ -107,6 +108,25 @@ async function lastTrace(): Promise<string> {
   await call('/ok', sampled(given))
   return given.traceId
 }
+
+t.test('the latency of a kept request shows its trace to a scraper of OpenMetrics', async t => {
+  const given = parent()
+  t.equal((await call('/denied', sampled(given, '00'))).status, 403)
+  const held = parent()
+  t.equal((await call('/held', sampled(held))).status, 202)
+  const token = gateway.adminToken
+  const page = async () => {
+    const headers = { Authorization: `Bearer ${token}`, Accept: 'application/openmetrics-text; version=1.0.0' }
+    return (await fetchDocumented(`${gateway.url}/metrics`, { headers })).text()
+  }
+  const ids = [given, held].map(({ traceId }) => traceId)
+  const shown = await eventually(page, text => ids.every(id => text.includes(id)))
+  t.match(
+    shown,
+    new RegExp(`kind="plain",le="[^"]+"\\} \\d+ # \\{trace_id="${given.traceId}"\\} [\\d.e-]+ \\d+\\.\\d{3}\n`),
+  )
+  t.match(shown, new RegExp(`kind="held",le="[^"]+"\\} \\d+ # \\{trace_id="${held.traceId}"\\}`))
+})
 
 t.test('the resource names the service; metrics count the spans', async t => {
   t.match(JSON.stringify(collector.resources[0]), /"service\.name".*"agent-gateway"/)

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { newId } from '../../src/telemetry/tracing/sampling.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { testdir } from '../fixtures/testdir.ts'
@@ -42,9 +43,15 @@ t.test('promtool parses each expression of the dashboard', async t => {
 
 t.test('Prometheus scrapes a gateway, and promtool accepts its page', async t => {
   const origin = await startOrigin(t)
-  const gateway = await startGateway(t, { config: { Telemetry: { Metrics: { Public: true } } } })
+  const Tracing = { Url: 'http://127.0.0.1:1/v1/traces', Ratio: 0 }
+  const gateway = await startGateway(t, {
+    config: { Telemetry: { Metrics: { Public: true, Origins: ['127.0.0.1'] }, Tracing } },
+    alone: 'its metrics are looked at',
+  })
   const { token } = await gateway.agent()
-  await (await gateway.proxy(token, `${origin.url}/`)).text()
+  const traceId = newId(16)
+  const headers = { traceparent: `00-${traceId}-${newId(8)}-01` }
+  await (await gateway.proxy(token, `${origin.url}/`, { headers })).text()
   const checked = promtool(['check', 'metrics'], (await gateway.manage('GET', '/metrics', undefined, null)).text)
   t.equal(checked.status, 0, checked.said)
 
@@ -63,6 +70,7 @@ t.test('Prometheus scrapes a gateway, and promtool accepts its page', async t =>
       `--config.file=${directory}/prometheus.yml`,
       `--storage.tsdb.path=${directory}/data`,
       `--web.listen-address=127.0.0.1:${port}`,
+      '--enable-feature=exemplar-storage',
     ],
     { stdio: 'ignore' },
   )
@@ -85,4 +93,10 @@ t.test('Prometheus scrapes a gateway, and promtool accepts its page', async t =>
     value => value === '1',
   )
   t.equal(forwarded, '1')
+  t.equal(query('agent_gateway_upstream_responses_total{origin="127.0.0.1",class="2xx"}'), '1')
+  const range = `start=${Date.now() / 1e3 - 600}&end=${Date.now() / 1e3 + 600}`
+  const series = 'agent_gateway_request_duration_seconds_bucket'
+  const exemplars = async () =>
+    (await fetch(`http://127.0.0.1:${port}/api/v1/query_exemplars?query=${series}&${range}`)).text()
+  t.match(await eventually(exemplars, text => text.includes(traceId)), `"trace_id":"${traceId}"`)
 })

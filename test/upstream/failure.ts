@@ -22,7 +22,7 @@ function limitOf(error: Error): string | undefined {
   const told: string[] = []
   const metrics = createMetrics(createMetricsMemory(1))
   const bounds = { reached: (bound: string) => void told.push(bound) }
-  noteFailure(failureKind(error), { agentId: undefined, requestId: undefined }, { metrics, bounds })
+  noteFailure(failureKind(error), { agentId: undefined, requestId: undefined, host: 'a.test' }, { metrics, bounds })
   return told[0]
 }
 

@@ -12,9 +12,9 @@ export function createEndListeners(parts: EndParts): readonly EndListener[] {
   const listeners = [activityListener(parts), decisionListener(parts), incidentListener(parts), trustListener(parts)]
   if (parts.config.Metering.Usage || readsUsage(parts.config)) listeners.push(usageListener(parts))
   if (parts.recorder !== undefined) listeners.push(recordingListener(parts, parts.recorder))
-  if (parts.metrics !== undefined) listeners.push(metricsListener(parts.metrics))
-  // The line names the trace.
+  // Whether a trace is kept is decided at its end; metrics and the line name it.
   if (parts.tracing !== undefined) listeners.push(spanListener(parts.tracing))
+  if (parts.metrics !== undefined) listeners.push(metricsListener(parts))
   if (parts.config.Logging.Access) listeners.push(accessListener(parts))
   return listeners
 }

@@ -124,7 +124,9 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     exchange.upstreamStatus = head.status
     if (head.contentLength === undefined) exchange.isEventStream = isEventStream(head.fields)
     const { sentAt } = exchange
-    if (sentAt !== undefined) parts.metrics.observe(firstByte, (parts.clock.steady() - sentAt) / 1e3)
+    if (sentAt !== undefined) {
+      parts.metrics.observeOf(exchange.target.origin.host, firstByte, (parts.clock.steady() - sentAt) / 1e3)
+    }
     closeCircuit(exchange, outcomeOfStatus(head.status), parts)
     if (this.lastBytes === undefined) this.passHead(head)
     else this.seeHead(head, this.lastBytes)
@@ -148,14 +150,14 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
       this.lastBytes.end()
       return
     }
-    const { req, hasBody, agent, requestId } = this.exchange
+    const { req, hasBody, agent, requestId, target } = this.exchange
     if (error instanceof MalformedBodyError) {
       closeCircuit(this.exchange, 'neutral', this.parts)
       this.fail(refuse('invalid_request', error.message))
       return
     }
     const kind = failureKind(error)
-    noteFailure(kind, { agentId: agent.id, requestId }, this.parts)
+    noteFailure(kind, { agentId: agent.id, requestId, host: target.origin.host }, this.parts)
     const clientFault = hasBody && req.destroyed && !req.complete
     closeCircuit(this.exchange, clientFault ? 'neutral' : outcomeOfError(error, this.control !== undefined), this.parts)
     const refused = refuseFailure(kind, isPublicDestination(this.exchange.resolution))

@@ -45,9 +45,9 @@ export class OpaqueTunnel implements ExchangeSender {
   #fail(error: Error): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { agent, requestId, resolution } = this.#exchange
+    const { agent, requestId, resolution, target } = this.#exchange
     const kind = failureKind(error)
-    noteFailure(kind, { agentId: agent.id, requestId }, this.#parts)
+    noteFailure(kind, { agentId: agent.id, requestId, host: target.origin.host }, this.#parts)
     closeCircuit(this.#exchange, outcomeOfError(error, false), this.#parts)
     answer(this.#exchange, refuseFailure(kind, isPublicDestination(resolution)))
   }

@@ -188,9 +188,9 @@ class Replay implements UpstreamHandler {
 
   /** The refusal for the reviewer. Counts the failure. */
   #refusalOf(error: Error): Refusal {
-    const { context, requestId } = this.#call
+    const { context, requestId, target } = this.#call
     const kind = failureKind(error)
-    noteFailure(kind, { agentId: context.agentId, requestId }, this.#parts)
+    noteFailure(kind, { agentId: context.agentId, requestId, host: target.origin.host }, this.#parts)
     return refuseFailure(kind, isPublicDestination(this.#resolution))
   }
 }

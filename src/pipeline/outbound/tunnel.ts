@@ -127,7 +127,8 @@ export class Tunnel {
     if (!this.#end('broken')) return
     const kind = failureKind(error)
     this.#exchange.failure = kind
-    noteFailure(kind, { agentId: this.#exchange.agent.id, requestId: this.#exchange.requestId }, this.#parts)
+    const { agent, requestId, target } = this.#exchange
+    noteFailure(kind, { agentId: agent.id, requestId, host: target.origin.host }, this.#parts)
     this.#client.destroy()
   }
 

@@ -27,8 +27,9 @@ function keep(call: Call, found: RouteResult, parts: OutboundParts): Refusal | u
     call.resolution = found
     return undefined
   }
-  const { agent, requestId } = call
-  if (found.failure !== undefined) noteFailure(found.failure, { agentId: agent.id, requestId }, parts)
+  const { agent, requestId, target } = call
+  const about = { agentId: agent.id, requestId, host: target.origin.host }
+  if (found.failure !== undefined) noteFailure(found.failure, about, parts)
   return found
 }
 

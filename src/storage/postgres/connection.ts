@@ -139,6 +139,12 @@ interface TimedStatement {
   readonly of?: CallerKind
 }
 
+export interface ConnectionCounts {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
+}
+
 export class DatabaseConnections {
   readonly #pool: Pool
   readonly #kyselys = new WeakMap<PoolClient, Db>()
@@ -206,6 +212,12 @@ export class DatabaseConnections {
     if (values.length === 0) return client.query(text)
     const name = this.#names.get(text) ?? this.#nameOf(text)
     return client.query({ text, values: values.map(bindable), ...(name === undefined ? {} : { name }) })
+  }
+
+  /** Connections by what they do, and calls that wait for one. */
+  get counts(): ConnectionCounts {
+    const { totalCount, idleCount: idle, waitingCount: waiting } = this.#pool
+    return { busy: totalCount - idle, idle, waiting }
   }
 
   /** Runs one statement with a client of its own. @throws StoreError after `limitMs`: its client is ended then */

@@ -19,7 +19,7 @@ import { Batches } from './batches.ts'
 import { type Board, createBoard } from './board.ts'
 import { commit, resolveDoubt, stateOf } from './commit.ts'
 import { lostState } from './commit-write.ts'
-import { cutOff, DatabaseConnections } from './connection.ts'
+import { type ConnectionCounts, cutOff, DatabaseConnections } from './connection.ts'
 import { PostgresFeeds } from './feed.ts'
 import { StoreHistory } from './history.ts'
 import type { LossOptions } from './loss.ts'
@@ -67,6 +67,8 @@ export interface SharedStore extends Store {
   readonly board: Board
   /** What this gateway knows of all that share the database. */
   fleet(): FleetReading
+  /** What its connections do at this moment. */
+  connections(): ConnectionCounts
   /** Tells the others something of this gateway. */
   publish(what: Partial<GatewayReport>): void
   /** Leases tokens of rate limits that all gateways share. */
@@ -142,7 +144,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Share
   const board = createBoard(connections, self.id, callMs)
   const untilOpen = () => deadline.for(() => feeds.open())
   const spend = { ...store.spend, ...createSpendLeases(connections, self.id) }
-  return { ...store, spend, fence, board, fleet: () => feeds.fleet, publish, lease, untilOpen }
+  const asked = { fleet: () => feeds.fleet, connections: () => connections.counts }
+  return { ...store, ...asked, spend, fence, board, publish, lease, untilOpen }
 }
 
 interface PostgresCallParts extends CommitParts {
