@@ -29,7 +29,7 @@ async function answerTo(t: Test, bytes: string): Promise<string> {
 }
 
 /** Reasons of failed interceptions. */
-const failures = () => gateway.log.filter(({ message }) => message === 'interception failed')
+const failures = ({ log } = gateway) => log.filter(({ message }) => message === 'interception failed')
 const failed = async (origin: string) =>
   (
     await eventually(
@@ -142,6 +142,12 @@ t.test('a client that does not trust the CA leaves a warning with the remedy, on
   t.strictSame(more, [])
 })
 
+t.test('a client that leaves right after the handshake, without a request, leaves the same warning', async t => {
+  const { secure } = await openSecure(t, gateway, { to: 'left.test:443', authorization })
+  secure.end()
+  t.match(await failed('https://left.test'), /^the client broke off when it saw the certificate/)
+})
+
 t.test('a client that refuses the CA by an alert of TLS, as OpenSSL does, is told apart in the log', async t => {
   const { promise: hello, resolve } = Promise.withResolvers<Buffer>()
   const sent = new Duplex({ read() {}, write: (bytes: Buffer) => resolve(bytes) })
@@ -183,10 +189,15 @@ t.test('T73 no certificate is made before a client has sent a ClientHello for th
   const bearer = `Bearer ${(await own.agent()).token}`
   const minted = async () =>
     scrape((await own.manage('GET', '/metrics')).text).values.get('agent_gateway_leafs_minted_total')
-  for (const bytes of ['\x16\x03\x01\x00\x04\x02\x00\x00\x00', '\x16\x03\x01\x40\x00' + 'x'.repeat(16_384)]) {
-    const client = await openTunnel(t, own, { to: 'malformed.test:443', authorization: bearer })
+  const unreadable: Readonly<Record<string, string>> = {
+    'another.test': '\x16\x03\x01\x00\x04\x02\x00\x00\x00',
+    'long.test': `\x16\x03\x01\x40\x00\x01\x00\xff\xff${'x'.repeat(16_380)}`,
+  }
+  for (const [host, bytes] of Object.entries(unreadable)) {
+    const client = await openTunnel(t, own, { to: `${host}:443`, authorization: bearer })
     client.write(Buffer.from(bytes, 'latin1'))
     t.match(await client.closed(), /^HTTP\/1\.1 200 Connection established\r\n\r\n$/)
+    t.match(failures(own).at(-1), { origin: `https://${host}`, reason: 'the ClientHello cannot be read' })
   }
   for (const servername of ['one.test', 'two.test']) {
     const asked = { to: 'named.test:443', authorization: bearer, tls: { servername } }
