@@ -38,6 +38,10 @@ const failed = async (origin: string) =>
     )
   )?.reason
 
+/** Lines of tunnels that have closed without a request. */
+const unused = (origin: string) =>
+  gateway.log.filter(line => line.message === 'tunnel without a request' && line.origin === origin)
+
 const others: Readonly<Record<string, string>> = {
   'another host in Host': 'GET / HTTP/1.1\r\nHost: other.test\r\n\r\n',
   'another port in Host': `GET / HTTP/1.1\r\nHost: idp.test:${origin.port + 1}\r\n\r\n`,
@@ -136,6 +140,10 @@ t.test('a client that does not trust the CA leaves a warning with the remedy, on
     const asked = { to: 'distrusted.test:443', authorization, tls: { ca: [] } }
     await t.rejects(openSecure(t, gateway, asked), { code: /SELF_SIGNED|UNABLE_TO/ })
   }
+  await eventually(
+    () => unused('https://distrusted.test'),
+    both => both.length === 2,
+  )
   t.match(await failed('https://distrusted.test'), /may not trust the CA: give it .*ForwardProxy:TunnelHosts/)
   const [line, ...more] = failures().filter(({ origin }) => origin === 'https://distrusted.test')
   t.equal(line?.agentId, id)
@@ -161,8 +169,6 @@ t.test('a client that refuses the CA by an alert of TLS, as OpenSSL does, is tol
 })
 
 t.test('a tunnel that closes without a request leaves one line, with the cause where it is known', async t => {
-  const unused = (origin: string) =>
-    gateway.log.filter(line => line.message === 'tunnel without a request' && line.origin === origin)
   const lines = (origin: string) =>
     eventually(
       () => unused(origin),
