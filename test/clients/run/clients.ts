@@ -1,7 +1,7 @@
 /** The programs and libraries that are called under `agent-gateway run`: a new one is a row here, and often a script. */
 import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { type Mode, modes } from './modes.ts'
+import { isStreamed, type Mode, modes } from './modes.ts'
 
 export interface Ask {
   readonly url: string
@@ -22,6 +22,8 @@ export interface Client {
   readonly modes?: readonly Mode[]
   /** Where it comes from: `basic` is there wherever `npm run test:system` runs, `more` is installed by `npm run test:clients`. */
   readonly from: 'basic' | 'more'
+  /** It shows no part of an answer before the end. */
+  readonly isSilent?: true
   /** It reads no variable, and calls through the gateway under `--lock` alone. */
   readonly onlyLocked?: boolean
 }
@@ -29,6 +31,7 @@ export interface Client {
 const installed = fileURLToPath(new URL('../../../.tap/clients', import.meta.url))
 /** Where `npm run test:clients` installs what it builds and coding agents. */
 export const goClient = `${installed}/go-client`
+export const rustFolder = `${installed}/reqwest`
 export const agentFolder = `${installed}/agents`
 const agent = (name: string): string => `${agentFolder}/node_modules/.bin/${name}`
 const chats = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
@@ -49,7 +52,7 @@ const byNode = (name: string) => ({
 const versionOfPackage = (name: string) => [
   process.execPath,
   '-p',
-  `JSON.parse(fs.readFileSync(module.findPackageJSON('${name}', '${script('calls.ts')}'))).version`,
+  `JSON.parse(fs.readFileSync(require('node:module').findPackageJSON('${name}', '${script('calls.ts')}'))).version`,
 ]
 export const python = '/usr/bin/python3'
 /** Where `npm run test:clients` installs packages of Python. Without it those of the system are called. */
@@ -61,7 +64,10 @@ const byPython = (module: string) => ({
 /** What a protocol can do that transfers no files. */
 const tools = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
 /** What those can do that install packages. */
-const packages = ['plain', 'refused', 'held', 'down'] as const
+const installing = {
+  modes: ['plain', 'stream', 'refused', 'held', 'down', 'revoked'],
+  isSilent: true,
+} as const
 const sum = (file: string): string => `stat -c %s ${file} && sha256sum ${file}`
 /** Where rustup brings it, it looks for the toolchain at home. */
 const cargo = ['env', `RUSTUP_HOME=${process.env['RUSTUP_HOME'] ?? `${homedir()}/.rustup`}`, 'cargo']
@@ -86,10 +92,10 @@ export const clients: readonly Client[] = [
   },
   {
     ...{ name: 'git', title: 'git', from: 'basic', version: ['git', '--version'] },
-    modes: ['plain', 'refused', 'held', 'up'],
+    ...{ modes: ['plain', 'stream', 'refused', 'held', 'up', 'revoked'], isSilent: true },
     command({ url, mode, file }) {
       const clone = `git clone --quiet "${url}/code.git" clone && cd clone && cat hello.txt`
-      if (mode === 'plain' || mode === 'refused') return shell(clone)
+      if (mode !== 'held' && mode !== 'up') return shell(clone)
       const push = 'git add . && git -c user.name=a -c user.email=a@b commit -qm more && git push --quiet'
       if (mode === 'held') return shell(`${clone} && echo more > more.txt && ${push}`)
       const again = `git clone --quiet "${url}/code.git" again && cd again && ${sum('large.bin')}`
@@ -102,14 +108,13 @@ export const clients: readonly Client[] = [
       title: 'skopeo, podman, docker',
       from: 'basic',
       version: ['skopeo', '--version'],
-      modes: packages,
+      ...installing,
     },
     command({ url, mode }) {
       const image = `docker://${url.replace('https://', '')}:latest`
-      if (mode !== 'down') return ['skopeo', 'inspect', '--raw', image]
-      return shell(
-        `skopeo --insecure-policy copy --quiet "${image}" dir:out && cd out && ${sum('"$(ls -S | head -1)"')}`,
-      )
+      if (mode !== 'down' && !isStreamed(mode)) return ['skopeo', 'inspect', '--raw', image]
+      const copy = `skopeo --insecure-policy copy --quiet "${image}" dir:out && cd out`
+      return shell(`${copy} && cat manifest.json && ${sum('"$(ls -S | head -1)"')}`)
     },
   },
   { name: 'requests', title: 'Python requests', from: 'basic', ...byPython('requests') },
@@ -121,7 +126,7 @@ export const clients: readonly Client[] = [
       title: 'pip',
       from: 'basic',
       version: [python, '-m', 'pip', '--version'],
-      modes: packages,
+      ...installing,
     },
     command({ url, mode }) {
       // Only so it says that an index refused.
@@ -147,10 +152,10 @@ export const clients: readonly Client[] = [
       title: 'npm',
       from: 'basic',
       version: ['npm', '--version'],
-      modes: packages,
+      ...installing,
     },
     command({ url }) {
-      const install = `npm install --no-audit --no-fund --registry "${url}/npm/" hello-gateway`
+      const install = `npm install --no-audit --no-fund --fetch-retries=0 --registry "${url}/npm/" hello-gateway`
       const folder = 'node_modules/hello-gateway'
       return shell(
         `echo {} > package.json && ${install} && ${process.execPath} ${folder} && ${sum(`${folder}/large.bin`)}`,
@@ -177,15 +182,23 @@ export const clients: readonly Client[] = [
   { name: 'mcp-python', title: 'mcp for Python', from: 'more', modes: tools, ...byPython('mcp') },
   { name: 'boto3', title: 'boto3', from: 'more', ...byPython('boto3') },
   {
-    ...{ name: 'cargo', title: 'cargo', from: 'more', version: [...cargo, '--version'], modes: packages },
+    ...{ name: 'cargo', title: 'cargo', from: 'more', version: [...cargo, '--version'], ...installing },
     command({ url }) {
       const toml = `[package]\nname = "a"\nversion = "1.0.0"\n[dependencies]\nhello-gateway = { version = "1", registry = "r" }\n`
       const registry = `[registries.r]\nindex = "sparse+${url}/cargo/"\n`
       const project = `mkdir -p src .cargo && touch src/lib.rs && printf '${toml}' > Cargo.toml && printf '${registry}' > .cargo/config.toml`
       const folder = 'vendor/hello-gateway'
       return shell(
-        `${project} && CARGO_HOME=$PWD/home ${cargo.join(' ')} vendor >/dev/null && cat ${folder}/lib.rs && ${sum(`${folder}/large.bin`)}`,
+        `${project} && CARGO_HOME=$PWD/home CARGO_NET_RETRY=0 ${cargo.join(' ')} vendor >/dev/null && cat ${folder}/lib.rs && ${sum(`${folder}/large.bin`)}`,
       )
+    },
+  },
+  {
+    ...{ name: 'reqwest', title: 'reqwest', from: 'more' },
+    version: shell(`sed -n '/^name = "reqwest"$/{n;p}' ${rustFolder}/Cargo.lock`),
+    command({ url, mode, file }) {
+      const client = [`${rustFolder}/target/release/reqwest-client`, url, mode, file]
+      return mode === 'down' ? shell(`"$@" | ${measured}`, ...client) : client
     },
   },
   {
@@ -193,15 +206,20 @@ export const clients: readonly Client[] = [
     command: ({ url, mode, file }) => [goClient, url, mode, file],
   },
   {
-    ...{ name: 'java', title: 'Java HttpClient', from: 'more', version: ['java', '--version'], onlyLocked: true },
+    ...{
+      name: 'java',
+      title: 'Java HttpClient',
+      from: 'more',
+      version: ['env', '-u', 'JAVA_TOOL_OPTIONS', 'java', '--version'],
+      onlyLocked: true,
+    },
     command: ({ url, mode, file }) => ['java', script('Calls.java'), url, mode, file],
   },
   {
     ...{ name: 'claude-code', title: '@anthropic-ai/claude-code', from: 'more', modes: chats },
     version: [agent('claude'), '--version'],
     command({ url, mode }) {
-      const isStreamed = mode === 'stream' || mode === 'revoked'
-      const how = isStreamed ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
+      const how = isStreamed(mode) ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
       const env = [
         `ANTHROPIC_BASE_URL=${url}`,
         'ANTHROPIC_API_KEY=unused',
@@ -212,7 +230,7 @@ export const clients: readonly Client[] = [
     },
   },
   {
-    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: ['plain', 'refused', 'held', 'revoked'] },
+    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: chats, isSilent: true },
     version: [agent('codex'), '--version'],
     command({ url }) {
       const provider = { name: 'test', base_url: `${url}/v1`, wire_api: 'responses', stream_max_retries: 0 }

@@ -1,7 +1,8 @@
 /** Installs what `npm run test:clients` calls and neither npm nor the packages of the system bring, below `.tap/`. */
 import { spawnSync } from 'node:child_process'
+import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { agentFolder, goClient, python, pythonFolder, script } from './clients.ts'
+import { agentFolder, goClient, python, pythonFolder, rustFolder, script } from './clients.ts'
 
 function run(what: string, command: readonly [string, ...string[]]): void {
   console.log(`Installing ${what}`)
@@ -29,3 +30,14 @@ run('coding agents', [
   ...agents,
 ])
 run('the client in Go', ['go', 'build', '-o', goClient, script('main.go')])
+// Cargo writes beside the sources.
+cpSync(script('reqwest'), rustFolder, { recursive: true })
+run('the client in Rust', [
+  'cargo',
+  'build',
+  '--release',
+  '--locked',
+  '--quiet',
+  '--manifest-path',
+  `${rustFolder}/Cargo.toml`,
+])

@@ -11,6 +11,9 @@ export const modes = {
 
 export type Mode = keyof typeof modes
 
+/** Whether the answer comes in two parts, of which the last one waits for the test. */
+export const isStreamed = (mode: Mode): boolean => mode === 'stream' || mode === 'revoked'
+
 /** What servers say, in whatever form. */
 export const greeting = 'hello from upstream'
 /** The parts of an answer that is streamed. The last one comes when the test says so. */

@@ -1,14 +1,16 @@
 /** A repository over HTTP, which takes pushes. */
 import type { Test } from 'tap'
 import { answerByCgi, createRepository } from '../../fixtures/git-server.ts'
-import { greeting } from '../modes.ts'
-import type { Server } from '../upstream.ts'
+import { greeting, isStreamed } from '../modes.ts'
+import { type Server, sendInParts } from '../upstream.ts'
 
 export async function createGit(t: Test): Promise<Server> {
   const { root, backend } = await createRepository(t, `${greeting}\n`)
-  return ({ rest, req, res }) => {
+  return asked => {
+    const { rest, mode, req, res } = asked
     if (!rest.startsWith('/code.git/')) return false
-    answerByCgi({ program: backend, root, target: rest }, req, res)
+    const send = isStreamed(mode) && req.method === 'POST' ? (body: Buffer) => sendInParts(asked, body) : undefined
+    answerByCgi({ program: backend, root, target: rest, send }, req, res)
     return true
   }
 }

@@ -1,8 +1,8 @@
 /** A registry of container images (OCI Distribution 1.1): one image, whose layer is the large file in the mode `down`. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { greeting } from '../modes.ts'
-import { type Server, sendFile } from '../upstream.ts'
+import { greeting, isStreamed } from '../modes.ts'
+import { type Server, sendFile, sendInParts } from '../upstream.ts'
 
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 const part = (type: string, bytes: Buffer) => ({
@@ -10,7 +10,8 @@ const part = (type: string, bytes: Buffer) => ({
 })
 const manifestType = 'application/vnd.oci.image.manifest.v1+json'
 
-export const answerImages: Server = ({ mode, rest, req, res, file }) => {
+export const answerImages: Server = asked => {
+  const { mode, rest, req, res, file } = asked
   if (req.url === '/v2/') res.end('{}')
   else if (rest === '/manifests/latest') {
     const layer = mode === 'down' ? readFileSync(file) : Buffer.from('small')
@@ -23,7 +24,8 @@ export const answerImages: Server = ({ mode, rest, req, res, file }) => {
     const layer = mode === 'down' ? readFileSync(file) : Buffer.from('small')
     const config = configOf(layer)
     if (rest === `/blobs/${digestOf(config)}`) res.end(config)
-    else if (mode === 'down') sendFile(res, file)
+    else if (mode === 'down') sendFile(asked, file)
+    else if (isStreamed(mode)) sendInParts(asked, layer)
     else res.end(layer)
   } else return false
   return true

@@ -3,7 +3,7 @@ import { json } from 'node:stream/consumers'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { z } from 'zod'
-import { greeting, parts } from '../modes.ts'
+import { greeting, isStreamed, parts } from '../modes.ts'
 import type { Asked, Server } from '../upstream.ts'
 
 export const answerMcp: Server = asked => {
@@ -13,17 +13,16 @@ export const answerMcp: Server = asked => {
 }
 
 /** Without sessions: each request has a server of its own. */
-async function serve({ mode, req, res, released }: Asked): Promise<void> {
+async function serve({ mode, req, res, untilReleased }: Asked): Promise<void> {
   const mcp = new McpServer({ name: 'says', version: '1.0.0' })
   mcp.registerTool('say', { inputSchema: { text: z.string() } }, async ({ text }, { _meta, sendNotification }) => {
     const { progressToken } = _meta ?? {}
-    const isStreamed = mode === 'stream' || mode === 'revoked'
-    if (isStreamed && progressToken !== undefined) {
+    if (isStreamed(mode) && progressToken !== undefined) {
       const params = { progressToken, progress: 1, total: 2, message: parts.first }
       await sendNotification({ method: 'notifications/progress', params })
-      await released
+      await untilReleased()
     }
-    const said = mode === 'up' || mode === 'down' ? text : isStreamed ? parts.last : greeting
+    const said = mode === 'up' || mode === 'down' ? text : isStreamed(mode) ? parts.last : greeting
     return { content: [{ type: 'text', text: said }] }
   })
   const transport = new StreamableHTTPServerTransport({})

@@ -1,7 +1,7 @@
 /** Models with the APIs of OpenAI (chat completions, responses, files) and Anthropic (messages, files). */
 import { hash } from 'node:crypto'
 import { buffer, text } from 'node:stream/consumers'
-import { greeting, type Mode, parts } from '../modes.ts'
+import { greeting, isStreamed, type Mode, parts } from '../modes.ts'
 import { type Asked, type Server, sendFile } from '../upstream.ts'
 
 /** One event of a stream: its name, which may be empty, and its data. */
@@ -83,13 +83,13 @@ export const answerModels: Server = asked => {
   const form = forms[target]
   if (form !== undefined) void answerForm(asked, form)
   else if (target === '/v1/files') void answerUpload(asked)
-  else if (target === '/v1/files/large/content') sendFile(res, asked.file)
+  else if (target === '/v1/files/large/content') sendFile(asked, asked.file)
   else if (target.startsWith('/v1/')) sendJson(res, req.method === 'GET' ? { data: [], models: [] } : {})
   else return false
   return true
 }
 
-async function answerForm({ mode, req, res, released }: Asked, form: Form): Promise<void> {
+async function answerForm({ mode, req, res, untilReleased }: Asked, form: Form): Promise<void> {
   const { stream = false } = JSON.parse(await text(req)) as { readonly stream?: boolean }
   if (!stream) return sendJson(res, form.whole(greeting))
   const send = (events: readonly Event[]): void => {
@@ -103,7 +103,7 @@ async function answerForm({ mode, req, res, released }: Asked, form: Form): Prom
   const said = partsOf(mode)
   send(form.part(said[0]!))
   if (said.length > 1) {
-    await released
+    await untilReleased()
     send(form.part(said[1]!))
   }
   send(form.end(said.join('')))
@@ -111,7 +111,7 @@ async function answerForm({ mode, req, res, released }: Asked, form: Form): Prom
 }
 
 const partsOf = (mode: Mode): readonly string[] =>
-  mode === 'stream' || mode === 'revoked' ? [`${parts.first}\n`, `${parts.last}\n`] : [greeting]
+  isStreamed(mode) ? [`${parts.first}\n`, `${parts.last}\n`] : [greeting]
 
 /** A file in a form (RFC 7578); what arrived of it is told as its name. */
 async function answerUpload({ req, res }: Asked): Promise<void> {

@@ -47,19 +47,20 @@ function createRegistry(folder: string, content: string): Server {
   })
   const integrity = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`
   const cksum = hash('sha256', readFileSync(crate))
-  return ({ rest, res, url }) => {
+  return asked => {
+    const { rest, res, url } = asked
     const json = (value: object) => res.setHeader('Content-Type', 'application/json').end(JSON.stringify(value))
     if (rest === '/simple/hello-gateway/') {
       res.setHeader('Content-Type', 'text/html').end(`<a href="../../files/${wheel}">${wheel}</a>`)
-    } else if (rest === `/files/${wheel}`) sendFile(res, join(folder, wheel))
+    } else if (rest === `/files/${wheel}`) sendFile(asked, join(folder, wheel))
     else if (rest === '/npm/hello-gateway') {
       const dist = { tarball: `${url}/npm/hello-gateway.tgz`, integrity }
       json({ name: manifest.name, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': { ...manifest, dist } } })
-    } else if (rest === '/npm/hello-gateway.tgz') sendFile(res, tarball)
+    } else if (rest === '/npm/hello-gateway.tgz') sendFile(asked, tarball)
     else if (rest === '/cargo/config.json') json({ dl: `${url}/cargo/crates/{crate}` })
     else if (rest === '/cargo/he/ll/hello-gateway') {
       json({ name: 'hello-gateway', vers: '1.0.0', deps: [], cksum, features: {}, yanked: false })
-    } else if (rest === '/cargo/crates/hello-gateway') sendFile(res, crate)
+    } else if (rest === '/cargo/crates/hello-gateway') sendFile(asked, crate)
     else if (/^\/(?:npm|cargo|simple)\//.test(rest)) res.writeHead(404).end('{}')
     else return false
     return true
