@@ -85,8 +85,7 @@ async function lintInput(
 ): Promise<WarningReport> {
   const parsed = await parsePolicyInTurns(document, languageOf(config))
   if ('problems' in parsed) return { warnings: [], silenced: [], unfinished: [] }
-  const { budgets } = languageOf(config)
-  const report = lintPolicy(parsed.policy, { budgets, now: systemClock.now(), unchangedSince: createdAt })
+  const report = lintPolicy(parsed.policy, { ...languageOf(config), now: systemClock.now(), unchangedSince: createdAt })
   const placed = <W extends LintWarning>(warning: W): Placed<W> => ({ place: where(warning.path), ...warning })
   return {
     warnings: report.warnings.map(placed),

@@ -46,8 +46,11 @@ export interface PickedCredential {
 
 /** What the gateway adds for some upstreams, so that agents need not hold their keys. */
 export interface Credentials {
-  /** Those that a request gets; undefined when there is none. A refusal when the agent sends one of their fields itself. */
-  pick(request: CredentialRequest): readonly PickedCredential[] | undefined | Refusal
+  /**
+   * Those that a request gets; undefined when there is none. A refusal when the agent sends one of their fields itself, or when
+   * none is the one that its rule has chosen.
+   */
+  pick(request: CredentialRequest, chosen?: string | null): readonly PickedCredential[] | undefined | Refusal
   /** Waits until each has a value that may be sent; a refusal when one has none. */
   ready(picked: readonly PickedCredential[]): Refusal | undefined | Promise<Refusal | undefined>
   /** The request with the values as they are now. Called right before it is sent, once they are ready. */
@@ -97,7 +100,14 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     return undefined
   }
   return {
-    pick: request => (entries.length === 0 ? undefined : pick(entries, request)),
+    pick(request, chosen) {
+      if (!chosen) return entries.length === 0 ? undefined : pick(entries, request)
+      const found = pick(
+        entries.filter(({ name }) => name === chosen),
+        request,
+      )
+      return found ?? refuse('credential_conflict', `Upstreams gives the credential ${chosen} to no request like this.`)
+    },
     ready,
     place(picked, message, origin) {
       let placed = message

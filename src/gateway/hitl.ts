@@ -7,7 +7,7 @@ import { createGrants, type Grants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createPush, type Push } from '../hitl/push/push.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
-import { eventData, mayDecide } from '../hitl/view.ts'
+import { eventData, mayDecide, parseDecision } from '../hitl/view.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { inTime } from '../runtime/clock.ts'
 import { type EventNote, keptEvents } from '../storage/events.ts'
@@ -203,7 +203,8 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
   const target = parseTarget(item.url)
   if (agent === undefined || typeof target === 'string') return []
   const rawHeaders = Object.entries(item.headers).flat()
-  const picked = upstreams.credentials.pick({ target, agent, rawHeaders, tokenNames: [] })
+  const { credential } = parseDecision(item)
+  const picked = upstreams.credentials.pick({ target, agent, rawHeaders, tokenNames: [] }, credential)
   return picked === undefined || isRefusal(picked) ? [] : picked.map(describe)
 }
 

@@ -38,6 +38,8 @@ export interface HeldFacts {
 export interface HeldDecision {
   /** Source of the decision: `rule`, `risk`, `default`, ... */
   readonly source: string
+  /** The credential that its rule names. Absent in requests of earlier versions. */
+  readonly credential?: string | null
   readonly policy: string | null
   readonly policyVersion: string | null
   readonly rule: string | null
@@ -248,7 +250,7 @@ export interface HitlOptions {
   /** Name of an agent of the registry, for reviewers. */
   readonly agentName: (agentId: string) => string | undefined
   /** Names of the header fields that the gateway adds when it sends the request. */
-  readonly addedFields: (item: Pick<HitlItem, 'agentId' | 'url' | 'headers'>) => readonly string[]
+  readonly addedFields: (item: Pick<HitlItem, 'agentId' | 'url' | 'headers' | 'decision'>) => readonly string[]
   /** Aborts when the gateway stops: calls that wait for a verdict are answered then. */
   readonly stopping: AbortSignal
   /**

@@ -96,7 +96,7 @@ function warningsOf(
   { policyWork, language, clock }: Pick<ManagementParts, 'policyWork' | 'language' | 'clock'>,
 ): readonly LintWarning[] | Promise<readonly LintWarning[] | Refusal> {
   const now = clock.now()
-  if (policy.rules.length <= maxAtOnce) return lintPolicy(policy, { now, budgets: language.budgets }).warnings
+  if (policy.rules.length <= maxAtOnce) return lintPolicy(policy, { ...language, now }).warnings
   return policyWork.run(thread => thread.call('lint', [document, language, now]))
 }
 

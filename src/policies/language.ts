@@ -11,9 +11,10 @@ import { type PreparedSet, prepareSet } from './entry.ts'
 import { readFixedPolicies } from './open.ts'
 
 /** The policy language as a configuration has it: no rule reads the field that carries the agent's token. */
-export function languageOf({ Security, HumanInTheLoop, Budgets }: Config): LanguageOptions {
+export function languageOf({ Security, HumanInTheLoop, Budgets, Credentials }: Config): LanguageOptions {
   return {
     budgets: new Set(Budgets.flatMap(({ Name }) => Name ?? [])),
+    credentials: new Set(Credentials.flatMap(({ Name }) => Name ?? [])),
     hiddenHeaders: [Security.AgentAuth.CustomHeaderName],
     // Read for each policy: the setting may change.
     get maxWaitSeconds() {

@@ -36,8 +36,7 @@ giveWay()
 openLink<PolicyWork, object>(port, {
   propose: makePolicy,
   simulate,
-  lint: (policy, language, now) =>
-    lintPolicy(compileDocument(policy, language).policy, { now, budgets: language.budgets }).warnings,
+  lint: (policy, language, now) => lintPolicy(compileDocument(policy, language).policy, { ...language, now }).warnings,
   compare: (before, after, language) =>
     differenceOf(compileDocument(before, language), compileDocument(after, language)),
   drift: driftOf,

@@ -44,7 +44,7 @@ export function tryProposal(
   const of = (wanted: string) => totalOf(eligible.filter(one => effects.get(one) === wanted))
   if (before === undefined && of('Deny') > 0) throw new Error('cannot happen: the proposal denies what was recorded')
   return {
-    warnings: lintPolicy(parsed.policy, { budgets: language.budgets }).warnings,
+    warnings: lintPolicy(parsed.policy, language).warnings,
     allowed: of('Allow'),
     held: of('Hitl'),
   }

@@ -155,5 +155,5 @@ t.test('a rule whose budget is not there denies, and says so to the operator', a
   const agent = await agentWith('models', [rule('Allow', [], { budget: 'gone' })])
   const refused = await call(agent, undefined, `${other.url}/x`)
   t.equal(refused.headers.get('gateway-error'), 'policy_denied')
-  t.match(await refused.text(), 'its budget is not there')
+  t.match(await refused.text(), 'what it needs is not there')
 })

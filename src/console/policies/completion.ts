@@ -5,7 +5,7 @@ const members: Readonly<Record<'policy' | 'rule' | 'condition', readonly string[
   policy: ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules'],
   rule: [
     ...['name', 'effect', 'conditions', 'priority', 'reason', 'title', 'mode', 'approvals', 'waitSeconds'],
-    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'budget', 'silence'],
+    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'budget', 'credential', 'silence'],
   ],
   condition: ['field', 'operator', 'value', 'quantifier', 'ignoreCase', 'all', 'any', 'not'],
 }

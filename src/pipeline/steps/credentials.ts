@@ -8,7 +8,7 @@ import type { OutboundParts } from '../parts.ts'
 import { closeCircuit } from './circuit.ts'
 
 export function pickCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
-  const picked = credentials.pick(call)
+  const picked = credentials.pick(call, call.decision?.credential)
   if (isRefusal(picked)) return picked
   call.credentials = picked
   return chunkProblem(call)

@@ -75,9 +75,9 @@ function compareRule({ before, after, former, rule }: RulePair, isMoved: boolean
   return { rule: name, effect, difference, changes, isSafe }
 }
 
-/** Whether the rule is exempt from the risk only if it was, and its calls count in the same budget. */
+/** Whether the rule is exempt from the risk only if it was, and its requests get the same budget and credential. */
 const keepsDuties = (former: Rule, rule: Rule): boolean =>
-  (former.riskExempt || !rule.riskExempt) && former.budget === rule.budget
+  (former.riskExempt || !rule.riskExempt) && former.budget === rule.budget && former.credential === rule.credential
 
 /** A rule that allows fewer requests, or denies more, makes no effect milder; one that holds more may, of those denied. */
 function isSafeFor(effect: Effect, former: Effect, conditions: RuleDifference): boolean {

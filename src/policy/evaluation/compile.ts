@@ -18,6 +18,8 @@ export interface CompiledPolicy {
   readonly readsSpend: boolean
   /** Budgets that rules name; undefined: none. Of the calls of an agent with this policy, they count only what these rules allow. */
   readonly budgets: ReadonlySet<string> | undefined
+  /** Whether some rule names a budget or a credential. */
+  readonly namesSettings: boolean
   /** Rules that decide, in order. */
   readonly rules: readonly CompiledRule[]
   readonly index: RuleIndex
@@ -45,17 +47,19 @@ function* compile(policy: Policy, options: LanguageOptions): Divided<CompiledPol
   const budgets = new Set<string>()
   let readsDestination = false
   let readsSpend = false
+  let namesSettings = false
   for (const [rank, rule] of policy.rules.toSorted(compareRules).entries()) {
     if (rank > 0 && rank % rulesPerTurn === 0) yield
     version.add(policy.rules[rank]!)
     const fields = rule.conditions.flatMap(fieldsOf)
     readsDestination ||= fields.some(field => field.kind.destination === true)
     readsSpend ||= fields.some(field => field.kind.spend === true)
-    const compiled = compileRule(rule, { policy, scope, rank, budgets: options.budgets })
+    const compiled = compileRule(rule, { policy, scope, rank, options })
     if (rule.mode === 'shadow') shadowRules.push(compiled)
     else {
       index.add(compiled, rules.push(compiled) - 1)
       if (rule.budget !== '') budgets.add(rule.budget)
+      namesSettings ||= rule.budget !== '' || rule.credential !== ''
     }
   }
   yield
@@ -63,7 +67,7 @@ function* compile(policy: Policy, options: LanguageOptions): Divided<CompiledPol
     name: policy.name,
     version: version.finish(),
     policy,
-    ...{ readsDestination, readsSpend },
+    ...{ readsDestination, readsSpend, namesSettings },
     budgets: budgets.size === 0 ? undefined : budgets,
     rules,
     index: index.finish(),

@@ -132,7 +132,7 @@ export function evaluateHead(rulebook: Rulebook, request: RequestHead): Decision
   if (effect === undefined) return new PendingDecision(evaluation)
   // The claims in the head of an MCP request can only lead to a refusal, until the body agrees with them.
   if (facts.mcp !== undefined && effect !== 'Deny') return new PendingDecision(evaluation)
-  if (effect === 'Allow' && ofAgent.opensBudget) return new PendingDecision(evaluation)
+  if (effect !== 'Deny' && ofAgent.opensSettings) return new PendingDecision(evaluation)
   const outcome = outcomeOf(evaluation, effect, 'head')
   if (outcome === undefined) return new PendingDecision(evaluation)
   // Which rule holds a request, and so the terms of its review, may depend on the body; it is stored for review anyway.

@@ -50,6 +50,8 @@ interface DecisionCore {
   readonly rule: string | null
   /** Of an Allow: the budget that the rule names. */
   readonly budget: string | null
+  /** The credential that the rule of the agent's policy names; null with Deny. */
+  readonly credential: string | null
   readonly phase: 'head' | 'body'
   /** Rules evaluated. */
   readonly evaluated: number

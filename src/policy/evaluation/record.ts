@@ -1,4 +1,4 @@
-import { type Effect, type ReviewTerms, usualTerms } from '../language/model.ts'
+import { type Effect, type ReviewTerms, type Rule, usualTerms } from '../language/model.ts'
 import type { Facts } from '../request/facts.ts'
 import { once } from '../turns/evaluation.ts'
 import { True } from '../values/truth.ts'
@@ -7,7 +7,7 @@ import { chatOf } from './chat.ts'
 import type { Allowed, Decision, DecisionRecord, DecisionSource, MatchedCondition, ShadowOutcome } from './decision.ts'
 import { operationOf } from './operation.ts'
 import { matchedConditions, riskReason, ruleReason, unreadableFields } from './reason.ts'
-import { askRule, type CompiledRule } from './rule.ts'
+import { askRule, type CompiledRule, type MissingSetting } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { titleText } from './title.ts'
 import { type RuleWalk, walk } from './walk.ts'
@@ -58,6 +58,7 @@ function allowed(outcome: DecisionOutcome): Allowed {
     policy: policyName(outcome),
     rule: rule?.name ?? null,
     budget: rule?.budget || null,
+    credential: credentialOf(outcome),
     phase,
     evaluated,
     risk: riskOfAllowed(outcome),
@@ -90,6 +91,7 @@ function recordDecision<E extends Effect>(outcome: DecisionOutcome, effect: E): 
     policyVersion: policy?.version ?? null,
     rule: rule?.rule.name ?? null,
     budget: (effect === 'Allow' && rule?.rule.budget) || null,
+    credential: credentialOf(outcome),
     priority: rule?.rule.priority ?? null,
     phase,
     reason: (source === 'risk' ? riskReason(risk) : reasonOf(outcome, matched)) + approvalsReason(outcome, held),
@@ -126,12 +128,17 @@ function decidingRule({ walk, differs }: DecisionOutcome): CompiledRule | undefi
   return walk.isDecided && differs === undefined ? walk.last : undefined
 }
 
+/** A guardrail that holds the request does not take the choice of the agent's policy away. */
+function credentialOf({ effect, ofAgent }: DecisionOutcome): string | null {
+  return (effect !== 'Deny' && ofAgent.isDecided && ofAgent.last?.rule.credential) || null
+}
+
 function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]): string {
   const { effect, facts, walk, rulebook, differs } = outcome
   if (differs !== undefined) return differs
   const rule = decidingRule(outcome)
   if (rule !== undefined && walk.policy !== undefined) {
-    if (rule.effect !== rule.rule.effect) return budgetReason(rule)
+    if (rule.missing !== undefined) return missingReason(rule.rule, rule.missing)
     return ruleReason(rule.rule, matched, unreadableFields(rule, walk.policy, facts))
   }
   if (!walk.isDecided) return regardlessReason(effect, walk)
@@ -140,8 +147,8 @@ function reasonOf(outcome: DecisionOutcome, matched: readonly MatchedCondition[]
   return `no rule of policy ${JSON.stringify(policyName(outcome))} matched: default ${effect}`
 }
 
-const budgetReason = ({ rule: { name, budget } }: CompiledRule): string =>
-  `rule ${JSON.stringify(name)} names the budget ${budget}, which is not in Budgets`
+const missingReason = (rule: Rule, { member, name, list }: MissingSetting): string =>
+  `rule ${JSON.stringify(rule.name)} names the ${member} ${name}, which is not in ${list}`
 
 /** Where the number of approvals comes from, when another rule than the one that decides asks for it. */
 function approvalsReason(outcome: DecisionOutcome, held: CompiledRule | undefined): string {
@@ -161,8 +168,7 @@ function publicReasonOf({ source, differs }: DecisionOutcome, compiled: Compiled
   if (differs !== undefined) return differs
   const rule = compiled?.rule
   if (source === 'risk') return 'The risk of this request is above the threshold.'
-  if (compiled !== undefined && compiled.effect !== rule?.effect)
-    return `Rule "${rule?.name}": its budget is not there. Tell the operator.`
+  if (compiled?.missing !== undefined) return `Rule "${rule?.name}": what it needs is not there. Tell the operator.`
   if (rule !== undefined) return rule.reason === '' ? `Rule "${rule.name}".` : `Rule "${rule.name}": ${rule.reason}`
   if (source === 'unassigned') return 'No policy is assigned to this agent.'
   if (source === 'policy-missing') return 'The policy of this agent was not found.'
@@ -214,13 +220,14 @@ export function heldDecision(
   reasons: Pick<DecisionRecord, 'reason' | 'publicReason'>,
 ): DecisionRecord<'Hitl'> {
   if (decision.decision !== 'Allow') return { ...decision, decision: 'Hitl', source, ...reasons }
-  const { policy, rule, phase, evaluated, shadow } = decision
-  return { decision: 'Hitl', source, ...{ policy, rule, phase, evaluated, shadow }, ...reasons, ...unruled }
+  const { policy, rule, credential, phase, evaluated, shadow } = decision
+  const made = { policy, rule, phase, evaluated, shadow }
+  return { decision: 'Hitl', source, ...made, ...reasons, ...unruled, credential }
 }
 
 /** Members of a decision that no rule has made. */
 const unruled = {
-  ...{ budget: null, policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
+  ...{ budget: null, credential: null, policyVersion: null, priority: null, matched: [], risk: null, unreadable: [] },
   ...{ ruleReason: null, title: null, chat: null, operation: null },
   ...usualTerms,
 }

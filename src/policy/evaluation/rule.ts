@@ -10,8 +10,9 @@ import { and, False, not, or, True, type Truth, Unreadable } from '../values/tru
 /** A rule ready to be asked. */
 export interface CompiledRule {
   readonly rule: Rule
-  /** Deny for an Allow rule whose budget is not there. */
+  /** Deny for a rule that names a budget or a credential which is not there. */
   readonly effect: Effect
+  readonly missing: MissingSetting | undefined
   /** Place in the order in which rules are asked, shadow rules included. */
   readonly rank: number
   /** Conditions on the head first; all must hold. */
@@ -37,23 +38,41 @@ interface RuleContext {
   readonly policy: Policy
   readonly scope: Scope
   readonly rank: number
-  /** Absent: any may be there. */
-  readonly budgets?: LanguageOptions['budgets']
+  readonly options: NamedSettings
 }
 
-export function compileRule(rule: Rule, { policy, scope, rank, budgets }: RuleContext): CompiledRule {
+export function compileRule(rule: Rule, { policy, scope, rank, options }: RuleContext): CompiledRule {
   const nodes = rule.conditions.map(node => compileNode(node, scope))
   const priced = nodes.map(node => ({ node, cost: costOf(node.node) }))
   const tests = priced.sort((left, right) => left.cost - right.cost).map(({ node }) => node.test)
   const whenUnreadable = appliesUnread(policy, rule) ? True : False
   const title = compileTitle(rule.title, scope)
   const chatFields = rule.chatApproval ? compileChatFields(rule.chatFields, scope) : undefined
-  const effect = lacksBudget(rule, budgets) ? 'Deny' : rule.effect
-  return { rule, effect, rank, tests, whenUnreadable, title, chatFields, nodes }
+  const missing = missingSetting(rule, options)
+  const effect = missing === undefined ? rule.effect : 'Deny'
+  return { rule, effect, missing, rank, tests, whenUnreadable, title, chatFields, nodes }
 }
 
-export const lacksBudget = ({ budget }: Rule, budgets: LanguageOptions['budgets']): boolean =>
-  budget !== '' && budgets?.has(budget) === false
+/** Names that rules may use; an absent set: any. */
+export type NamedSettings = Pick<LanguageOptions, 'budgets' | 'credentials'>
+
+/** What a rule names and the settings do not have. */
+export interface MissingSetting {
+  readonly member: 'budget' | 'credential'
+  readonly name: string
+  readonly list: 'Budgets' | 'Credentials'
+}
+
+export function missingSetting(
+  { budget, credential }: Rule,
+  { budgets, credentials }: NamedSettings,
+): MissingSetting | undefined {
+  if (budget !== '' && budgets?.has(budget) === false) return { member: 'budget', name: budget, list: 'Budgets' }
+  if (credential !== '' && credentials?.has(credential) === false) {
+    return { member: 'credential', name: credential, list: 'Credentials' }
+  }
+  return undefined
+}
 
 /** The value of a rule: its conditions together, and what `onUnreadable` makes of an unreadable one. */
 export function askRule(rule: CompiledRule, facts: Facts): Truth {

@@ -65,9 +65,9 @@ export class RuleWalk {
     return this.pending.every(rule => rule.rule.riskExempt)
   }
 
-  /** Whether the body decides in which budget an Allow that comes of this counts. */
-  get opensBudget(): boolean {
-    return !this.isDecided && this.policy?.budgets !== undefined && [this.last, ...this.pending].some(namesBudget)
+  /** Whether the body decides which budget or credential the request gets. */
+  get opensSettings(): boolean {
+    return !this.isDecided && this.policy?.namesSettings === true && [this.last, ...this.pending].some(namesSetting)
   }
 
   /** The same with the body: only the waiting rules are evaluated. */
@@ -78,7 +78,8 @@ export class RuleWalk {
   }
 }
 
-const namesBudget = (rule: CompiledRule | undefined): boolean => rule !== undefined && rule.rule.budget !== ''
+const namesSetting = (rule: CompiledRule | undefined): boolean =>
+  rule !== undefined && (rule.rule.budget !== '' || rule.rule.credential !== '')
 
 interface WalkResult {
   readonly pending: readonly CompiledRule[]

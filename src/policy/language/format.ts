@@ -22,6 +22,7 @@ export interface RuleDocument {
   readonly onUnreadable?: string
   readonly riskExempt?: boolean
   readonly budget?: string
+  readonly credential?: string
   readonly reason?: string
   readonly title?: string
   readonly approvals?: number
@@ -56,6 +57,7 @@ export function formatRule(rule: Rule): RuleDocument {
     ...(rule.onUnreadable === null ? {} : { onUnreadable: rule.onUnreadable }),
     ...(rule.riskExempt ? { riskExempt: true } : {}),
     ...(rule.budget === '' ? {} : { budget: rule.budget }),
+    ...(rule.credential === '' ? {} : { credential: rule.credential }),
     ...(rule.reason === '' ? {} : { reason: rule.reason }),
     ...(rule.title === '' ? {} : { title: rule.title }),
     ...(rule.approvals === 1 ? {} : { approvals: rule.approvals }),

@@ -43,6 +43,8 @@ export interface Rule extends ReviewTerms {
   readonly riskExempt: boolean
   /** Allow only: name of the budget in which calls that the rule allows count, and of those of this policy only they; empty: none. */
   readonly budget: string
+  /** Not of Deny: name of the credential that a request gets which the rule allows or holds; empty: as Upstreams has them. */
+  readonly credential: string
   /** The author's words, shown to the agent too. */
   readonly reason: string
   /** Hitl only: what the request would do, for reviewers, with `{fields}` (title.ts); empty: none. */
@@ -80,6 +82,7 @@ export const ruleWarnings = [
   'W_OPEN_END',
   'W_CHAT_BLIND',
   'W_UNKNOWN_BUDGET',
+  'W_UNKNOWN_CREDENTIAL',
 ] as const
 
 export type RuleWarning = (typeof ruleWarnings)[number]

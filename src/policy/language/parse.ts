@@ -27,6 +27,8 @@ export interface LanguageOptions {
   readonly maxWaitSeconds?: number
   /** Names of the budgets; absent: not known, so that rules may name any. */
   readonly budgets?: ReadonlySet<string>
+  /** Names of the credentials; absent: not known, so that rules may name any. */
+  readonly credentials?: ReadonlySet<string>
 }
 
 export const policyKeys = ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules']
@@ -40,6 +42,7 @@ export const ruleKeys = [
   'onUnreadable',
   'riskExempt',
   'budget',
+  'credential',
   'reason',
   'title',
   'approvals',
@@ -121,6 +124,7 @@ function readRule(entry: unknown, path: string, { problems, scope, maxWaitSecond
     onUnreadable: readOnUnreadable(keys),
     riskExempt,
     budget: readBudget(keys, effect),
+    credential: readCredential(keys, effect),
     reason: keys.text('reason', ''),
     title: readTitle(keys, effect, scope),
     ...readTerms(keys, effect, maxWaitSeconds),
@@ -214,6 +218,19 @@ function readBudget(keys: Keys, effect: Effect): string {
   if (!budgetGrammar.test(budget)) keys.problem('E_VALUE', 'budget', 'budget must be the name of a budget')
   if (budget !== '' && effect !== 'Allow') keys.problem('E_VALUE', 'budget', 'budget must be on an Allow rule')
   return budget
+}
+
+const credentialGrammar = /^[a-z0-9-]{0,64}$/
+
+function readCredential(keys: Keys, effect: Effect): string {
+  const name = keys.text('credential', '')
+  if (!credentialGrammar.test(name)) {
+    keys.problem('E_VALUE', 'credential', 'credential must be the name of a credential')
+  }
+  if (name !== '' && effect === 'Deny') {
+    keys.problem('E_VALUE', 'credential', 'credential must be on an Allow or Hitl rule')
+  }
+  return name
 }
 
 function readTitle(keys: Keys, effect: Effect, scope: Scope): string {

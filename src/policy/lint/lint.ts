@@ -1,4 +1,4 @@
-import { lacksBudget } from '../evaluation/rule.ts'
+import { missingSetting, type NamedSettings } from '../evaluation/rule.ts'
 import type { Policy } from '../language/model.ts'
 import { bodyFirstWarnings } from './body-first.ts'
 import { Examined, type Unfinished } from './examined.ts'
@@ -12,13 +12,11 @@ import type { LintWarning } from './warning.ts'
 export type { Unfinished } from './examined.ts'
 export type { LintWarning } from './warning.ts'
 
-export interface LintOptions {
+export interface LintOptions extends NamedSettings {
   /** Milliseconds since the epoch. */
   readonly now?: number
   /** Since when the policy has been as it is, milliseconds since the epoch. */
   readonly unchangedSince?: number
-  /** Names of the budgets; absent: not known. */
-  readonly budgets?: ReadonlySet<string> | undefined
 }
 
 export interface LintReport {
@@ -54,7 +52,7 @@ export function lintPolicy(policy: Policy, options: LintOptions = {}): LintRepor
     ...missingPassesWarnings(examined),
     ...mcpSessionWarnings(examined),
     ...shadowWarnings(policy, options),
-    ...budgetWarnings(policy, options),
+    ...settingWarnings(policy, options),
   ]
   return { ...applySilence(policy, found), unfinished: examined.unfinished }
 }
@@ -74,12 +72,15 @@ function shadowWarnings(policy: Policy, { now, unchangedSince }: LintOptions): L
   })
 }
 
-/** Budgets are settings of the gateway, and a setting may go after the policy came. */
-function budgetWarnings({ rules }: Policy, { budgets }: LintOptions): LintWarning[] {
+/** Budgets and credentials are settings of the gateway, and a setting may go after the policy came. */
+function settingWarnings({ rules }: Policy, options: NamedSettings): LintWarning[] {
   return rules.flatMap((rule, index) => {
-    if (!lacksBudget(rule, budgets)) return []
-    const message = `denies instead: there is no budget ${rule.budget} in Budgets`
-    return [{ code: 'W_UNKNOWN_BUDGET' as const, path: `rules[${index}].budget`, rule: rule.name, message }]
+    const found = missingSetting(rule, options)
+    if (found === undefined) return []
+    const { member, name, list } = found
+    const code = member === 'budget' ? ('W_UNKNOWN_BUDGET' as const) : ('W_UNKNOWN_CREDENTIAL' as const)
+    const message = `denies instead: there is no ${member} ${name} in ${list}`
+    return [{ code, path: `rules[${index}].${member}`, rule: rule.name, message }]
   })
 }
 

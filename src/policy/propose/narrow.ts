@@ -66,11 +66,12 @@ class Narrower {
   replace(rule: Rule, document: RuleDocument, mine: readonly RecordedRequest[]): readonly RuleDocument[] {
     const same = { ...document, priority: 2 * rule.priority + 1 }
     if (rule.effect !== 'Allow' || rule.mode === 'shadow') return [same]
-    const { riskExempt: _, budget, ...plain } = same
+    const { riskExempt: _, budget, credential, ...plain } = same
     const readsAll = (rule.onUnreadable ?? this.#policy.onUnreadable) === 'match'
     const rest = {
       ...plain,
       ...(budget !== undefined && { budget }),
+      ...(credential !== undefined && { credential }),
       ...(this.#isExempt(rule) ? { riskExempt: true } : {}),
     }
     const narrowed = this.#proposed(mine).map(found => {

@@ -55,6 +55,7 @@ t.test('each rule has one difference, and it is known whether it can make an eff
     [[b], [{ ...b, effect: 'Hitl' }], ['b changed false']],
     [[small], [{ ...small, riskExempt: true }], ['r changed false']],
     [[small], [{ ...small, budget: 'daily' }], ['r changed false']],
+    [[small], [{ ...small, credential: 'shop' }], ['r changed false']],
     [[b], [{ ...b, reason: 'x' }], ['b changed true']],
     [[b], [{ ...b, onUnreadable: 'noMatch' }], ['b changed false']],
     [[b], [{ ...b, mode: 'shadow' }], ['b changed false']],

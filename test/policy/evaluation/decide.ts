@@ -237,6 +237,7 @@ t.test('the record has the reason for people and less for the agent', async t =>
     policyVersion: rulebook.policy?.version,
     rule: 'refund',
     budget: null,
+    credential: null,
     priority: 100,
     phase: 'body',
     reason: 'rule "refund": Refunds above 100 need approval: input.method eq "POST", input.body.amount gt "100"',
@@ -337,6 +338,33 @@ t.test('a decision names the budget of its rule, and waits for the body when tha
   t.match(decision(rulebookOf(byBody), post({ amount: 5 })), { rule: 'rest', budget: 'small' })
   const unnamed = policy([rule('some', 'Allow', [amount]), rule('rest', 'Allow')])
   t.match(decision(rulebookOf(unnamed), post({ amount: 5 })), { phase: 'head', budget: null })
+})
+
+t.test(
+  'a decision names the credential of the rule of the policy, also when a guardrail holds the request',
+  async t => {
+    const chosen = policy([
+      rule('large', 'Allow', [amount], { credential: 'large', priority: 1 }),
+      rule('rest', 'Hitl', [], { credential: 'small' }),
+    ])
+    t.match(decision(rulebookOf(chosen), post({ amount: 500 })), { decision: 'Allow', credential: 'large' })
+    t.match(decision(rulebookOf(chosen), post({ amount: 5 })), { decision: 'Hitl', credential: 'small' })
+    const global = compilePolicySync(policyOf(policy([rule('ask', 'Hitl', [isPost])])))
+    t.match(decision(rulebookOf(chosen, { global }), post({ amount: 500 })), {
+      ...{ decision: 'Hitl', rule: 'ask', credential: 'large' },
+    })
+    const denied = policy([rule('all', 'Deny', [])])
+    t.match(decision(rulebookOf(denied), post({ amount: 5 })), { decision: 'Deny', credential: null })
+  },
+)
+
+t.test('a rule whose credential is not there denies, and its reason says so', async t => {
+  const open = policyOf(policy([rule('open', 'Hitl', [], { credential: 'gone' })]))
+  const compiled = compilePolicySync(open, { credentials: new Set(['shop']) })
+  t.match(decision(rulebookOf(policy([]), { policy: compiled }), post()), {
+    ...{ decision: 'Deny', credential: null, publicReason: /what it needs is not there/ },
+    reason: 'rule "open" names the credential gone, which is not in Credentials',
+  })
 })
 
 t.test('a rule whose budget is not there denies, and its reason says so', async t => {

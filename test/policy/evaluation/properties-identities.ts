@@ -25,7 +25,7 @@ type Node = Record<string, unknown>
 function valuesOf(nodes: readonly Node[], requests: readonly DescribedRequest[]): readonly (readonly Truth[])[] {
   const rules = nodes.map((node, index) => ({ name: `r${index}`, effect: 'Deny', conditions: [node] }))
   const policy = policyOf({ name: 'p', rules })
-  const compiled = policy.rules.map((rule, rank) => compileRule(rule, { policy, scope, rank }).nodes[0]!)
+  const compiled = policy.rules.map((rule, rank) => compileRule(rule, { policy, scope, rank, options: {} }).nodes[0]!)
   const facts = requests.flatMap(({ head, body }) => {
     const known = new Facts(head, noRisk)
     return [new Facts({ ...head, contentLength: -1 }, noRisk), known.withBody(body, noRisk)]

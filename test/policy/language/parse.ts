@@ -53,6 +53,7 @@ t.test('what is left out has its standard value', async t => {
     mode: 'enforce',
     riskExempt: false,
     budget: '',
+    credential: '',
     reason: '',
     approvals: 1,
   })
@@ -147,6 +148,8 @@ t.test('every mistake has its code and place', async t => {
     ['mode unknown', withRule({ mode: 'shadw' }), ['E_VALUE rules[0].mode']],
     ['riskExempt on a Deny', withRule({ riskExempt: true }), ['E_VALUE rules[0].riskExempt']],
     ['budget on a Deny', withRule({ budget: 'daily' }), ['E_VALUE rules[0].budget']],
+    ['credential on a Deny', withRule({ credential: 'shop' }), ['E_VALUE rules[0].credential']],
+    ['no name of a credential', withRule({ effect: 'Hitl', credential: 'a b' }), ['E_VALUE rules[0].credential']],
     ['no name of a budget', withRule({ effect: 'Allow', budget: 'Daily!' }), ['E_VALUE rules[0].budget']],
     ['approvals on a Deny', withRule({ approvals: 2 }), ['E_VALUE rules[0].approvals']],
     ['waitSeconds on an Allow', withRule({ effect: 'Allow', waitSeconds: 0 }), ['E_VALUE rules[0].waitSeconds']],
