@@ -68,6 +68,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'add to a budget in this window',
     load: async () => (await import('./budget.ts')).raising,
   },
+  'prices check': {
+    summary: 'show models that were called without a price',
+    load: async () => (await import('./prices.ts')).checking,
+  },
   'hitl test-message': {
     summary: 'send a test message to reviewers, as the settings say',
     load: () => import('./hitl-test-message.ts'),

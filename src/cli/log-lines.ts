@@ -14,6 +14,8 @@ export interface RequestLine extends Partial<RequestDescription> {
   readonly status?: number
   readonly verdict?: string
   readonly signals?: readonly string[]
+  readonly model?: string
+  readonly cost?: number
 }
 
 /** @throws StartupError when the file cannot be read */

@@ -2,12 +2,15 @@ import { existsSync } from 'node:fs'
 import { bootstrapFile } from '../agents/bootstrap.ts'
 import { isLoopback } from '../base/address.ts'
 import { parsePlacePattern } from '../base/host.ts'
+import { isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import { createOrigin } from '../base/origin.ts'
+import { readsUsage } from '../config/budgets.ts'
 import type { Config } from '../config/schema.ts'
 import { describeCertificate } from '../http/certificate.ts'
 import type { Certificate } from '../http/servers.ts'
 import { describeAuthority } from '../intercept/authority.ts'
 import { createOpenedHosts } from '../intercept/opened-hosts.ts'
+import { createProviders } from '../llm/providers.ts'
 import { type AuthorityHolder, authorityWarnings } from './authority.ts'
 import type { Base } from './base.ts'
 import type { Identity } from './identity.ts'
@@ -53,6 +56,7 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       ...hostWarnings(config),
       ...forwardWarnings(config),
       ...credentialWarnings(config),
+      ...budgetWarnings(config),
       ...authorityWarnings(authority, clock.now()),
       ...identity.tokens.warnings,
     ].flatMap(warning => row('Warning', warning)),
@@ -81,6 +85,20 @@ function credentialWarnings(config: Config): readonly string[] {
         `Upstreams: ${closed.join(', ')} gets no credential in tunnels that are not opened (ForwardProxy:TunnelHosts, Https)`,
       ]
     : []
+}
+
+/** With a credential of the gateway, agents spend what the operator pays. */
+function budgetWarnings({ Upstreams, Metering, Budgets }: Config): readonly string[] {
+  if (!readsUsage({ Budgets })) return []
+  const providerAt = createProviders(Metering.Hosts)
+  const covering = Budgets.filter(({ Unit }) => Unit !== 'Calls').map(({ Hosts }) => Hosts.map(parseHostAndPort))
+  const uncovered = Upstreams.flatMap(({ Host = '' }) => {
+    const { host, port = 443 } = parsePlacePattern(Host)
+    const origin = host.exact === undefined ? undefined : createOrigin('https', host.exact, port)
+    if (origin === undefined || providerAt(origin) === undefined) return []
+    return covering.some(hosts => hosts.length === 0 || hosts.some(one => isAtHost(one, origin))) ? [] : [Host]
+  })
+  return uncovered.length === 0 ? [] : [`Upstreams: no budget of money or tokens covers ${uncovered.join(', ')}`]
 }
 
 function forwardWarnings({ ForwardProxy, System }: Config): readonly string[] {

@@ -27,6 +27,8 @@ export interface Spender {
   spend: SpendReservation | undefined
   /** Names of the budgets that count it, or of the one that refused it, for the log. */
   budget: string | undefined
+  /** Model that was refused because it has no price, for the log. */
+  unpriced: string | undefined
 }
 
 /** Calls of any kind. */

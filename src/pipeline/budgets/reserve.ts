@@ -107,7 +107,10 @@ function reserveCalled(
     meant.some(({ exact }) => exact),
   )
   const money = meant.some(({ unit }) => unit === 'Money') ? maxCostOf(model, parts) : 0
-  if (money === undefined) return refuse('price_unknown', withoutPrice(model.request.model))
+  if (money === undefined) {
+    call.unpriced = model.request.model
+    return refuse('price_unknown', withoutPrice(model.request.model))
+  }
   const { input, output } = model.usage
   const billed: BilledCall = { kind: 'model', model, max: { tokens: input + output, money } }
   return takeAll(call, chargesOf(call, meant, billed, parts), billed, parts)

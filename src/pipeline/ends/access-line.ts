@@ -44,7 +44,7 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     number('bytesOut', exchange.bytesDown) +
     plain('credential', namesOf(exchange.credentials)) +
     plain('budget', exchange.budget) +
-    (exchange.meter === undefined ? '' : usageMembers(exchange.meter.usage))
+    (exchange.meter === undefined ? text('model', exchange.unpriced) : usageMembers(exchange.meter.usage))
   )
 }
 

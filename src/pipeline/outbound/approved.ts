@@ -34,6 +34,7 @@ export class ApprovedCall implements Call {
   credentials: readonly PickedCredential[] | undefined = undefined
   spend: SpendReservation | undefined = undefined
   budget: string | undefined = undefined
+  unpriced: string | undefined = undefined
   /** Reads what it uses; undefined when nothing does. */
   meter: UsageMeter | undefined = undefined
 
