@@ -16,7 +16,11 @@ const gateway = await startGateway(t, {
       {
         name: 'traced',
         default: 'Allow',
-        rules: [rule('held', 'Hitl', '/held'), rule('denied', 'Deny', '/denied')],
+        rules: [
+          rule('held', 'Hitl', '/held'),
+          rule('denied', 'Deny', '/denied'),
+          { name: 'tool', effect: 'Deny', conditions: [{ field: 'mcp.tool', operator: 'eq', value: 'drop_table' }] },
+        ],
       },
     ],
   },
@@ -108,6 +112,34 @@ async function lastTrace(): Promise<string> {
   await call('/ok', sampled(given))
   return given.traceId
 }
+
+t.test('spans of MCP calls are named by the method, never by the tool, where a rule read the message', async t => {
+  const send = async (message: object) => {
+    const given = parent()
+    const headers = { 'Content-Type': 'application/json', ...sampled(given) }
+    await gateway.proxy(bot.token, `${origin.url}/mcp`, { method: 'POST', body: JSON.stringify(message), headers })
+    return collector.trace(given.traceId, 2)
+  }
+  const call = (method: string, name: string) => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method,
+    params: { name, arguments: { a: 'private' } },
+  })
+  const spans = await send(call('tools/call', 'read_row'))
+  t.strictSame(new Set(spans.map(({ name }) => name)), new Set(['tools/call']))
+  for (const span of spans) {
+    t.equal(attributeOf(span, 'mcp.method.name'), 'tools/call')
+    t.equal(attributeOf(span, 'gen_ai.tool.name'), 'read_row')
+  }
+  for (const message of [call('made/up', 'a'), [call('tools/call', 'a')]]) {
+    const others = await send(message)
+    t.strictSame(others.map(({ name }) => name).sort(), ['POST', 'POST /proxy'])
+    t.equal(attributeOf(others[0]!, 'mcp.method.name'), undefined)
+  }
+  t.match(await send(call('prompts/get', 'a')), [{ name: 'prompts/get' }, { name: 'prompts/get' }])
+  t.notMatch(JSON.stringify(collector.spans), 'private')
+})
 
 t.test('the latency of a kept request shows its trace to a scraper of OpenMetrics', async t => {
   const given = parent()

@@ -39,7 +39,11 @@ function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: Span
   const status = statusOf(exchange)
   yield {
     ...{ traceId, spanId, parentId, hasRemoteParent: true, agentId, ...time(exchange.startedAt, at) },
-    ...{ kind: 'server', name: `${namedMethod(method)} /proxy`, attributes: serverAttributes(exchange, status) },
+    ...{
+      kind: 'server',
+      name: exchange.mcp?.method ?? `${namedMethod(method)} /proxy`,
+      attributes: serverAttributes(exchange, status),
+    },
     isError: status >= 500 || status === 0 || exchange.ending === 'broken',
   }
   const child = { traceId, parentId: spanId, agentId }
@@ -59,12 +63,13 @@ function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: Span
     const answered = isLast ? exchange.upstreamStatus : undefined
     yield {
       ...{ ...child, spanId: attempt.spanId, ...time(attempt.from, attempt.to) },
-      ...{ kind: 'client', name: namedMethod(method) },
+      ...{ kind: 'client', name: exchange.mcp?.method ?? namedMethod(method) },
       attributes: {
         ...targetAttributes(exchange),
         'http.response.status_code': answered,
         'http.request.resend_count': count === 0 ? undefined : count,
         'error.type': isLast ? exchange.failure : 'reset',
+        ...mcpAttributes(exchange),
         ...modelAttributes(exchange),
       },
       isError: answered === undefined || answered >= 400 || exchange.ending === 'broken',
@@ -100,10 +105,18 @@ function serverAttributes(exchange: Exchange, status: number): Attributes {
     'agent_gateway.hitl.id': hitlId,
     'agent_gateway.grant.id': grantId,
     'agent_gateway.outcome': exchange.outcome,
+    ...mcpAttributes(exchange),
   }
 }
 
-/** Names of OpenTelemetry that are still in development, only where the answer was read anyway. */
+/** Names of OpenTelemetry that are still in development, only where a rule read the message anyway. */
+const mcpAttributes = ({ mcp }: Exchange): Attributes => ({
+  'mcp.method.name': mcp?.method,
+  'gen_ai.operation.name': mcp?.tool === undefined ? undefined : 'execute_tool',
+  'gen_ai.tool.name': mcp?.tool,
+})
+
+/** The same, only where the answer was read anyway. */
 function modelAttributes({ meter }: Exchange): Attributes {
   const usage = meter?.usage
   return {

@@ -1,4 +1,5 @@
 /** Held requests that were approved, as calls. Time, trust, counters and the agent's data are the current ones. */
+
 import { agentProblem } from '../../agents/agent.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
@@ -7,6 +8,7 @@ import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/mo
 import type { Permit } from '../../limits/breaker.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
+import type { McpNames } from '../../policy/language/fields/mcp.ts'
 import type { SpendFacts } from '../../policy/request/input.ts'
 import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../../storage/store.ts'
@@ -29,6 +31,7 @@ export class ApprovedCall implements Call {
   rulebook: Rulebook | undefined = undefined
   decision: Decision | undefined = undefined
   decisionNs = 0
+  mcp: McpNames | undefined = undefined
   spent: SpendFacts | undefined = undefined
   resolution: Resolution | undefined = undefined
   credentials: readonly PickedCredential[] | undefined = undefined

@@ -87,13 +87,15 @@ async function decideOnBody<C extends Call>(
 ): Promise<Checked> {
   const body = await kind.bodyOf(call, parts)
   if (isRefusal(body)) return body
-  const taken = takeTurns(call, new BodyDecision(rulebook, head, first, body), parts)
+  const open = new BodyDecision(rulebook, head, first, body)
+  const taken = takeTurns(call, open, parts)
   const decision = taken instanceof Promise ? await taken : taken
   if (decision === undefined || call.isOver) return undefined
   // The body may have taken minutes. Without the right to go on the name is not looked up either.
   const changed = kind.stillHolds(call, parts)
   if (changed !== undefined) return changed
   call.decision = decision
+  if (parts.tracing !== undefined) call.mcp = open.mcp
   return kind.judge(call, decision, parts)
 }
 

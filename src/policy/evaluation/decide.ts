@@ -1,3 +1,4 @@
+import { type McpNames, mcpNames } from '../language/fields/mcp.ts'
 import { type Effect, stricter } from '../language/model.ts'
 import { Facts } from '../request/facts.ts'
 import type { RequestBody, RequestHead } from '../request/input.ts'
@@ -56,6 +57,11 @@ export class BodyDecision {
   /** Steps that the last turn took. */
   get steps(): number {
     return this.#turns?.steps ?? stepsOfShortest
+  }
+
+  /** The MCP message, if a rule has read it. */
+  get mcp(): McpNames | undefined {
+    return mcpNames(this.#evaluation?.facts.body?.read)
   }
 
   /** Undefined when another turn is needed. Never throws. */

@@ -65,6 +65,11 @@ export class BodyView {
     return kind === 'form' ? this.#form?.pairs : unreadable
   }
 
+  /** The JSON value, if a rule has read it. */
+  get read(): unknown {
+    return this.#json?.value
+  }
+
   /** A member of a JSON object or form: `missing`, or `unreadable` where some server finds another one. */
   member(name: string): unknown {
     return this.kind === 'form' ? this.#form?.valueOf(name) : memberOf(this.value, name)

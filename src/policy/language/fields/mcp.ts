@@ -66,6 +66,30 @@ export const mcpArguments = (body: unknown) => ofEachMessage(body, message => ca
 export const mcpResource = (body: unknown) => ofEachMessage(body, resourceOf)
 export const mcpPrompt = (body: unknown) => ofEachMessage(body, promptOf)
 
+/** Names of a single MCP message, for traces. */
+export interface McpNames {
+  /** Of the protocol: a closed set. */
+  readonly method: string
+  /** Of `tools/call`. */
+  readonly tool: string | undefined
+}
+
+/** Methods of the protocol (MCP 2026-07-28) that clients send. */
+const methods = new Set([
+  ...['initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get'],
+  ...['resources/list', 'resources/read', 'resources/templates/list', 'resources/subscribe', 'resources/unsubscribe'],
+  ...['subscriptions/listen', 'completion/complete', 'logging/setLevel', 'tasks/get', 'tasks/list', 'tasks/cancel'],
+  ...['tasks/result', 'tasks/update', 'notifications/initialized', 'notifications/cancelled', 'notifications/progress'],
+])
+
+/** Undefined for a batch, and for what is no message of the protocol. */
+export function mcpNames(body: unknown): McpNames | undefined {
+  const method = isMessage(body) ? memberOf(body, 'method') : undefined
+  if (typeof method !== 'string' || !methods.has(method)) return undefined
+  const tool = mcpTool(body)
+  return { method, tool: typeof tool === 'string' ? tool : undefined }
+}
+
 export function mcpBatchSize(body: unknown): unknown {
   const messages = messagesOf(body)
   return typeof messages === 'symbol' ? messages : messages.length
