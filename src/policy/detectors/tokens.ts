@@ -1,5 +1,6 @@
 import { asciiBytes, charset, Runs, runLength, startsWith, type Text, urlSafe, wideSpaceBefore, word } from './bytes.ts'
 import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
+import { compileStartSearch, plain, type StartSearch } from './start-search.ts'
 
 /** A literal at the beginning of a word, then `least` or more characters of the set. */
 export interface Token {
@@ -12,8 +13,17 @@ export interface Token {
 const part = charset('A-Za-z0-9_./+=-')
 const runs = new Runs(part, 20)
 
+/** The rest of a run that is longer is searched by SIMD, bytes. */
+const longRun = 256
+
 /** By character: 0 no part of a token, 1 part of a word, 2 another part. */
 const kinds = part.map((isPart, code) => (isPart === 0 ? 0 : word[code] === 1 ? 1 : 2))
+
+/** Of a text. */
+interface RunPart {
+  readonly at: number
+  readonly to: number
+}
 
 interface Start extends RankedDetector, Omit<Token, 'literals'> {
   readonly literal: Uint8Array
@@ -33,6 +43,7 @@ export class TokenPass implements Pass {
   readonly #starts: Start[][] = [[]]
   readonly #awsSecret: RankedDetector | undefined
   readonly #jwt: RankedDetector | undefined
+  readonly #search: StartSearch | undefined
 
   constructor({ tokens, awsSecret, jwt }: WantedTokens) {
     this.#awsSecret = awsSecret
@@ -42,6 +53,11 @@ export class TokenPass implements Pass {
     for (const { literals, ...rest } of tokens) {
       for (const literal of literals) this.#add({ ...rest, literal: asciiBytes(literal) })
     }
+    const literals = this.#starts.flat().map(({ literal }) => literal)
+    this.#search = compileStartSearch(
+      setOf(literals.map(([first]) => first)),
+      setOf(literals.map(([, second]) => second)),
+    )
   }
 
   #add(start: Start): void {
@@ -72,10 +88,11 @@ export class TokenPass implements Pass {
       // The run ends with this word, which belongs to the piece before.
       if (at > start && kinds[bytes[at - 1]!] === 0) return at
     }
+    const longFrom = start + longRun
     while (at < to) {
-      const list = pairs[(bytes[at]! << 8) | bytes[at + 1]!]!
+      if (at >= longFrom && this.#search !== undefined) return this.#searchRun(this.#search, text, { at, to }, found)
       found.looks++
-      if (list !== 0) this.#findToken(text, at, this.#starts[list]!, found)
+      if (pairs[(bytes[at]! << 8) | bytes[at + 1]!] !== 0) this.#findToken(text, at, found)
       const before = at === 0 ? 0 : bytes[at - 1]!
       if (before === 46 || before === 61 || at === start) this.#findOther(text, at, found)
       if (found.rank === this.best) return at
@@ -88,7 +105,29 @@ export class TokenPass implements Pass {
     return at
   }
 
-  #findToken(text: Text, at: number, starts: readonly Start[], found: DetectorFindings): void {
+  /** The same for the rest of a long run, from the beginning of a word on. */
+  #searchRun(search: StartSearch, text: Text, { at: start, to }: RunPart, found: DetectorFindings): number {
+    const { bytes } = text
+    search.begin()
+    for (let at = start; at < to; at++) {
+      // Behind these the search finds no secret keys and JWTs, and not all tokens.
+      if (plain[bytes[at - 1]!] === 0) {
+        this.#findToken(text, at, found)
+        this.#findOther(text, at, found)
+      }
+      if (found.rank === this.best) return at
+      at = search.next(bytes, at, to)
+      if (at === to) return to
+      if (kinds[bytes[at]!] === 0) return at + 1
+      if (plain[bytes[at]!] === 0 || plain[bytes[at - 1]!] === 0) continue
+      found.looks++
+      this.#findToken(text, at, found)
+    }
+    return to
+  }
+
+  #findToken(text: Text, at: number, found: DetectorFindings): void {
+    const starts = this.#starts[this.#pairs[(text.bytes[at]! << 8) | text.bytes[at + 1]!]!]!
     found.looks += starts.length
     for (let index = 0; index < starts.length; index++) {
       const start = starts[index]!
@@ -109,6 +148,9 @@ export class TokenPass implements Pass {
     if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret, at)
   }
 }
+
+const setOf = (codes: readonly (number | undefined)[]): Uint8Array =>
+  Uint8Array.from({ length: 256 }, (_, code) => (codes.includes(code) ? 1 : 0))
 
 const dotted = charset('A-Za-z0-9_.-')
 const payloadBegins = asciiBytes('.eyJ')

@@ -59,6 +59,31 @@ t.test('the verdict far into a long text is that of the first form too', async t
   t.pass('holds')
 })
 
+t.test('in a long run of characters, such as a picture in base64, the verdict is that of the first form', async t => {
+  const base64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+  const character = fc.oneof(
+    { weight: 60, arbitrary: fc.constantFrom(...base64) },
+    { weight: 1, arbitrary: fc.constantFrom(...'-_.= "') },
+  )
+  const run = fc.array(character, { size: 'max', maxLength: 1_500 }).map(codes => codes.join(''))
+  const found = new Set<string | undefined>()
+  fc.assert(
+    fc.property(
+      run,
+      hostileText,
+      run,
+      fc.constantFrom('', '+', '/', '-', '=', '.'),
+      (before, piece, behind, border) => {
+        const text = before + border + piece + behind
+        found.add(secretSearch.find(text))
+        return secretSearch.find(text) === oracleSecret(text) && personalDataSearch.find(text) === oraclePii(text)
+      },
+    ),
+    { numRuns: runs(6_000) },
+  )
+  t.ok(found.size > 10, [...found].join(' '))
+})
+
 t.test('any choice of detectors finds what that choice of the first form finds', async t => {
   const ids = [...new Set(detectors.map(({ id }) => id))]
   fc.assert(
