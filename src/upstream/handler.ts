@@ -1,6 +1,7 @@
 /** A request to an upstream, and the handler of its events: the same over HTTP/1.1 and HTTP/2. */
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import type { KnownHead } from '../http/known-head.ts'
 
 export interface UpstreamRequest {
   /** Agent whose request it is; absent for the gateway's own. */
@@ -30,6 +31,8 @@ export interface ResponseHead {
   readonly fields: readonly string[]
   /** Announced length, bytes; undefined without one. */
   readonly contentLength: number | undefined
+  /** Set for a head that came again on its connection: then it is the same object each time. */
+  readonly known?: KnownHead | undefined
 }
 
 /** Controls one exchange. Has no effect when the exchange is over. */

@@ -1,5 +1,6 @@
 /** Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly. */
 import type { Origin } from '../base/origin.ts'
+import type { KnownHead } from '../http/known-head.ts'
 import { fieldName } from '../http/names.ts'
 import { offersConnectionAuth } from './connection-auth.ts'
 import { isStatus, type ResponseHead, UpstreamError, type UpstreamRequest } from './handler.ts'
@@ -13,6 +14,7 @@ export interface Http1Head extends ResponseHead {
   readonly persistent: boolean
   /** Seconds for which the upstream keeps an idle connection, when it says so. 0: not at all. */
   readonly keepAlive: number | undefined
+  known: KnownHead | undefined
 }
 
 /** Bytes that a head must not contain: all but field content and complete line ends. */
@@ -107,6 +109,7 @@ export function headOf({ status, reason, fields, isOld }: ReceivedHead, method: 
     framing,
     persistent: framing !== 'close' && !owesBody && !framed.close && (!isOld || framed.keptAlive),
     keepAlive: framed.keepAlive,
+    known: undefined,
   }
 }
 

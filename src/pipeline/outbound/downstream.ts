@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import { downstreamFields } from '../../http/headers.ts'
-import { requestIdField } from '../../http/names.ts'
+import type { KnownHead } from '../../http/known-head.ts'
+import { fieldName, requestIdField } from '../../http/names.ts'
 import { takeBackHead } from '../../http/take-back.ts'
 import type { Control, ResponseHead } from '../../upstream/handler.ts'
 import { answer, breakOff } from '../answer.ts'
@@ -24,6 +25,21 @@ const oneWriteBytes = 65_536
 
 /** Node sends no body after one of these statuses was set, even if the status is replaced. */
 const bodiless = new Set([204, 304])
+
+/** Whether the head of its answer depends on the upstream alone, but for the request id, and the connection is kept. */
+function isUsual(exchange: Sendable): boolean {
+  const { interests, rateFields, spend, credentials, expectsContinue, addressing, tokenNames, req, res } = exchange
+  const getsFields = interests !== undefined || rateFields !== undefined || spend !== undefined
+  const isFramedByUs = expectsContinue || !req.complete || !res.shouldKeepAlive
+  if (getsFields || isFramedByUs || credentials !== undefined || addressing.road !== undefined) return false
+  return !tokenNames.includes('authorization')
+}
+
+/** Whether every client gets these fields as they are, and node sends its body as it comes. */
+function isSameForAll({ fields, contentLength, status }: ResponseHead): boolean {
+  if (contentLength === undefined || bodiless.has(status)) return false
+  return fields.every((name, at) => at % 2 === 1 || fieldName(name).leads === undefined)
+}
 
 /** Sends an upstream's answer to the client as it arrives (spec 4.4, rule 5). */
 export abstract class Downstream implements AgentOutput {
@@ -53,6 +69,22 @@ export abstract class Downstream implements AgentOutput {
   protected abstract cutOff(refusal: Refusal): void
 
   protected passHead(head: ResponseHead): void {
+    const known = isUsual(this.exchange) ? head.known : undefined
+    if (known?.isNoted) known.write(this.exchange.res, this.exchange.requestId)
+    else if (this.#shapeHead(head)) return
+    else if (known?.isNew) this.#remember(known, head)
+    const { contentLength = 0 } = head
+    this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
+    if (this.#missing === 0) this.#stream()
+  }
+
+  #remember(known: KnownHead, head: ResponseHead): void {
+    known.isNew = false
+    if (isSameForAll(head)) known.note(this.exchange.res, this.exchange.requestId)
+  }
+
+  /** Writes the head, unless a reader of the answer does so. Returns whether one has it. */
+  #shapeHead(head: ResponseHead): boolean {
     const { res, req, interests, requestId, rateFields, spend } = this.exchange
     const { budgets } = this.parts
     const fields = answerFields(guardFields(head.fields, this.exchange, this.parts), this.exchange)
@@ -62,11 +94,9 @@ export abstract class Downstream implements AgentOutput {
     // The rest of the upload is not read, so the next request on this connection could not be trusted.
     if (!req.complete) fields.push('Connection', 'close')
     res.sendDate = false
-    if (interests !== undefined && this.#isRead(interests, head, fields)) return
+    if (interests !== undefined && this.#isRead(interests, head, fields)) return true
     this.#writeStart(head, fields)
-    const { contentLength = 0 } = head
-    this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
-    if (this.#missing === 0) this.#stream()
+    return false
   }
 
   /** The head of an answer whose client has left. */

@@ -1,0 +1,38 @@
+import { requestIdField } from './names.ts'
+import type { WithHead } from './take-back.ts'
+
+/**
+ * The head of answers that are equal but for their request id, as node has written the first of them: node checks and joins the
+ * fields of each head anew, which costs a twentieth of a small request.
+ */
+export class KnownHead {
+  /** No answer with it was written yet. */
+  isNew = true
+  #status = 0
+  #reason = ''
+  #before = ''
+  #after = ''
+
+  get isNoted(): boolean {
+    return this.#status !== 0
+  }
+
+  /** Notes a head that was just written by `writeHead`, and is not sent yet. */
+  note(res: WithHead, requestId: string): void {
+    const head = res._header ?? ''
+    const at = head.indexOf(`\r\n${requestIdField}: ${requestId}\r\n`)
+    if (at < 0) return
+    const id = at + requestIdField.length + 4
+    this.#status = res.statusCode
+    this.#reason = res.statusMessage
+    this.#before = head.slice(0, id)
+    this.#after = head.slice(id + requestId.length)
+  }
+
+  /** In place of `writeHead`. */
+  write(res: WithHead, requestId: string): void {
+    res.statusCode = this.#status
+    res.statusMessage = this.#reason
+    res._header = this.#before + requestId + this.#after
+  }
+}
