@@ -20,11 +20,26 @@ export interface RecordedCall {
   readonly outcome: ShapeOutcome
 }
 
+/** Requests that have the same shape and outcome. */
+export interface AlikeCalls {
+  readonly url: string
+  readonly method: string
+  readonly effect: ShapeOutcome['effect']
+  readonly policy: string | null
+  readonly rule: string | null
+  readonly status: number
+}
+
 interface NotedCall {
   readonly call: RecordedCall
   readonly at: number
-  /** Under which it is found again; undefined: it has a body of its own. */
-  readonly key: string | undefined
+  /** By which it is found again; undefined: it has a body of its own. */
+  readonly alike: AlikeCalls | undefined
+}
+
+interface KnownCalls {
+  readonly alike: AlikeCalls
+  readonly entry: ShapeTally
 }
 
 interface ShapeTally extends Omit<ShapeCount, 'days'> {
@@ -37,7 +52,10 @@ interface ShapeTally extends Omit<ShapeCount, 'days'> {
 
 /** What the recorder has of one agent. */
 interface OfAgent {
-  readonly known: Map<string, ShapeTally>
+  /** By URL: a key of all members would be a text that is made, and hashed, for each request. */
+  readonly known: Map<string, readonly KnownCalls[]>
+  /** Additions to them: never less than they are. */
+  size: number
   readonly entries: Map<string, ShapeTally>
   waiting: number
   skipped: boolean
@@ -82,10 +100,10 @@ export class ShapeRecorder {
     this.#report = report
   }
 
-  /** Counts a request like an earlier one with the same key. False when there is none. */
-  count(agentId: string, key: string, at: number): boolean {
+  /** Counts a request like an earlier one. False when there is none. */
+  count(agentId: string, alike: AlikeCalls, at: number): boolean {
     const of = this.#agents.get(agentId)
-    const entry = of?.known.get(key)
+    const entry = of?.known.get(alike.url)?.find(one => isAlike(one.alike, alike))?.entry
     if (of === undefined || entry === undefined) return false
     // It was taken since.
     if (entry.count === 0) of.entries.set(entry.digest, entry)
@@ -93,8 +111,8 @@ export class ShapeRecorder {
     return true
   }
 
-  /** Notes a request, to be read soon. @param key of requests that have the same shape and outcome */
-  note(call: RecordedCall, key: string | undefined, at: number): void {
+  /** Notes a request, to be read soon. @param alike it counts for these from then on */
+  note(call: RecordedCall, alike: AlikeCalls | undefined, at: number): void {
     const of = this.#of(call.agent.id)
     const bytes = call.body?.byteLength ?? 0
     if (of.waiting >= maxWaiting || this.#bytes + bytes > this.#limits.maxBytes) {
@@ -104,7 +122,7 @@ export class ShapeRecorder {
     of.waiting += 1
     this.#bytes += bytes
     this.#noted += 1
-    this.#waiting.push({ call, at, key })
+    this.#waiting.push({ call, at, alike })
     if (!this.#isReading) void this.#readAll().catch(this.#report)
   }
 
@@ -149,7 +167,7 @@ export class ShapeRecorder {
     }
   }
 
-  #readOne({ call, at, key }: NotedCall): void {
+  #readOne({ call, at, alike }: NotedCall): void {
     const of = this.#of(call.agent.id)
     const kept = keptOf(describe(call, at), !call.hasBody || call.body !== undefined)
     if (kept === undefined) {
@@ -162,13 +180,18 @@ export class ShapeRecorder {
     entry.values = kept.values.map((values, place) =>
       [...new Set([...(entry.values[place] ?? []), ...values])].slice(0, 8),
     )
-    if (key === undefined) return
-    if (of.known.size >= this.#limits.shapesPerAgent) {
-      this.#size -= of.known.size
-      of.known.clear()
-    }
-    of.known.set(key, entry)
+    if (alike === undefined) return
+    if (of.size >= this.#limits.shapesPerAgent) this.#forgetKnown(of)
+    const before = of.known.get(alike.url) ?? []
+    of.known.set(alike.url, [...before.filter(one => !isAlike(one.alike, alike)), { alike, entry }])
+    of.size += 1
     this.#size += 1
+  }
+
+  #forgetKnown(of: OfAgent): void {
+    this.#size -= of.size
+    of.size = 0
+    of.known.clear()
   }
 
   #entryOf(of: OfAgent, { agent, outcome }: RecordedCall, shape: KeptShape, at: number): ShapeTally | undefined {
@@ -197,7 +220,7 @@ export class ShapeRecorder {
   #of(agentId: string): OfAgent {
     const known = this.#agents.get(agentId)
     if (known !== undefined) return known
-    const made: OfAgent = { known: new Map(), entries: new Map(), waiting: 0, skipped: false }
+    const made: OfAgent = { known: new Map(), size: 0, entries: new Map(), waiting: 0, skipped: false }
     this.#agents.set(agentId, made)
     return made
   }
@@ -205,12 +228,18 @@ export class ShapeRecorder {
   /** Forgets what was taken. */
   #forget(): void {
     for (const [agentId, of] of this.#agents) {
-      of.known.clear()
+      this.#forgetKnown(of)
       if (of.waiting === 0) this.#agents.delete(agentId)
     }
-    this.#size = 0
   }
 }
+
+const isAlike = (one: AlikeCalls, other: AlikeCalls): boolean =>
+  one.method === other.method &&
+  one.status === other.status &&
+  one.effect === other.effect &&
+  one.rule === other.rule &&
+  one.policy === other.policy
 
 function add(entry: ShapeTally, at: number): void {
   if (entry.count === 0) {

@@ -5,7 +5,7 @@ import type { RiskSignal } from '../../policy/request/facts.ts'
 import type { Exchange } from '../exchange.ts'
 import { statusOf } from './access-line.ts'
 import type { EndListener, EndParts } from './listener.ts'
-import type { ShapeRecorder } from './recorder.ts'
+import type { AlikeCalls, ShapeRecorder } from './recorder.ts'
 
 /**
  * Records the shapes of requests that were decided. A request without body and query like an earlier one costs a look-up by
@@ -23,8 +23,8 @@ export const recordingListener = (
     const at = clock.now()
     const isPlain =
       !exchange.hasBody && target.query === undefined && !exchange.fields.mcp && target.url.length <= maxKnownUrl
-    const key = isPlain ? keyOf(exchange, decision, target.url) : undefined
-    if (key !== undefined && recorder.count(agent.id, key, at)) return
+    const alike = isPlain ? alikeOf(exchange, decision, target.url) : undefined
+    if (alike !== undefined && recorder.count(agent.id, alike, at)) return
     const { method, rawHeaders, hasBody, body } = exchange
     const isShort = body !== undefined && body.byteLength <= Recording.MaxBodyBytes
     recorder.note(
@@ -34,7 +34,7 @@ export const recordingListener = (
         body: isShort ? Uint8Array.from(body) : undefined,
         outcome: outcomeOf(decision, classOf(exchange), exchange.grantId === undefined ? null : 'approved'),
       },
-      key,
+      alike,
       at,
     )
   },
@@ -61,9 +61,10 @@ const classOf = (exchange: Exchange): number =>
 /** Longer URLs are not remembered, characters. */
 const maxKnownUrl = 1_024
 
-function keyOf(exchange: Exchange, { decision, policy, rule, risk }: Decision, url: string): string | undefined {
+function alikeOf(exchange: Exchange, decision: Decision, url: string): AlikeCalls | undefined {
+  const { decision: effect, policy, rule, risk } = decision
   if (exchange.grantId !== undefined || (risk?.signals ?? noSignals).length > 0) return undefined
-  return `${decision} ${classOf(exchange)} ${exchange.method} ${url} ${policy}\n${rule}`
+  return { url, method: exchange.method, effect, policy, rule, status: classOf(exchange) }
 }
 
 function outcomeOf(
