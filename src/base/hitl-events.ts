@@ -25,4 +25,6 @@ export const hitlEvents = [
   /** About a budget: it is nearly spent, or used up. */
   'budgetWarned',
   'budgetExceeded',
+  /** About a credential: a person must grant access again. */
+  'credentialNeeded',
 ] as const

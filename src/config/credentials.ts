@@ -37,7 +37,15 @@ export const secrets = objects(
 )
 
 /** Types whose token comes from a server. */
-const tokenTypes = ['ClientCredentials', 'JwtBearer', 'TokenExchange', 'GitHubApp', 'Vault', 'Aws'] as const
+const tokenTypes = [
+  'ClientCredentials',
+  'RefreshToken',
+  'JwtBearer',
+  'TokenExchange',
+  'GitHubApp',
+  'Vault',
+  'Aws',
+] as const
 const credentialTypes = ['Value', 'Basic', ...tokenTypes] as const
 
 export const credentials = objects(
@@ -48,20 +56,25 @@ export const credentials = objects(
       'Name of the secret: value, password, client secret, private key or token of the workload.',
       credentialName,
     ),
+    Issuer: optional('Server that issues tokens, instead of TokenUrl: its document says where.', httpsUrl),
     TokenUrl: optional('Address of the server that issues tokens.', httpsUrl),
     ClientId: optional(
       'Client that the gateway is at that server; of GitHubApp the id of the app, of Vault that of an AppRole.',
     ),
     ClientAuth: choice(
-      ['Basic', 'Post', 'PrivateKeyJwt', 'Assertion'],
+      ['Basic', 'Post', 'PrivateKeyJwt', 'Assertion', 'None'],
       'Basic',
-      'How the client of ClientCredentials proves who it is.',
+      'How the client of ClientCredentials and RefreshToken proves who it is; None: a public client, without Secret.',
     ),
     Scope: optional('Scope that is asked for.'),
     Audience: optional('Audience that is asked for, or of the assertion of JwtBearer.'),
     Resource: optional('Resource that the token is for (RFC 8707).', httpsUrl),
     Subject: optional(
       'User name of Basic, user of JwtBearer, id of the installation of GitHubApp, role of Aws or Vault, service account of Google.',
+    ),
+    RefreshToken: optional(
+      'Name of the secret with the first refresh token, when nobody connects the credential: see docs/credentials.md.',
+      credentialName,
     ),
     Services: list('Services of AWS that may be signed for; the first one when the agent names none.', awsName),
     Regions: list('Regions of AWS that may be signed for; the first one when the agent names none.', awsName),
@@ -135,22 +148,43 @@ function storeProblem(secret: SecretSetting, { Credentials, Secrets }: Credentia
 
 export function credentialsProblem({ Credentials, Secrets }: CredentialSettings): string | undefined {
   return entriesProblem(Credentials, entry => {
-    const { Secret, Type } = entry
-    if (!Secrets.some(({ Name }) => Name === Secret)) return 'Secret must name an entry of Secrets'
+    const { Type } = entry
     const missing = needed[Type].filter(name => isMissing(entry[name]))
     if (missing.length > 0) return `${missing.join(' and ')} must be set for ${Type}`
     const isLogin = (entry.ClientId === undefined) !== (entry.Subject === undefined)
-    return Type === 'Vault' && !isLogin ? 'ClientId (of AppRole) or Subject (a role) must be set for Vault' : undefined
+    if (Type === 'Vault' && !isLogin) return 'ClientId (of AppRole) or Subject (a role) must be set for Vault'
+    return secretProblem(entry, Secrets) ?? serverProblem(entry)
   })
+}
+
+function secretProblem(entry: CredentialSetting, known: readonly SecretSetting[]): string | undefined {
+  const { Secret, RefreshToken, ClientAuth, Type } = entry
+  const isKnown = (name: string | undefined) => known.some(({ Name }) => Name === name)
+  if (RefreshToken !== undefined && Type !== 'RefreshToken') return `RefreshToken must not be set for ${Type}`
+  if (RefreshToken !== undefined && !isKnown(RefreshToken)) return 'RefreshToken must name an entry of Secrets'
+  if (ClientAuth !== 'None') return isKnown(Secret) ? undefined : 'Secret must name an entry of Secrets'
+  if (Type !== 'RefreshToken') return 'ClientAuth None is of RefreshToken alone'
+  return Secret === undefined ? undefined : 'Secret must not be set with ClientAuth None'
+}
+
+/** Types that ask a server which the settings name. */
+const asksServer: ReadonlySet<string> = new Set(['ClientCredentials', 'RefreshToken', 'TokenExchange'])
+
+function serverProblem({ Issuer, TokenUrl, Type }: CredentialSetting): string | undefined {
+  if (Issuer !== undefined && TokenUrl !== undefined) return 'Issuer and TokenUrl must not both be set'
+  if (Issuer !== undefined && !asksServer.has(Type) && Type !== 'JwtBearer') return `Issuer must not be set for ${Type}`
+  const isMissing = asksServer.has(Type) && Issuer === undefined && TokenUrl === undefined
+  return isMissing ? `Issuer or TokenUrl must be set for ${Type}` : undefined
 }
 
 /** Settings without which a credential of a type cannot be had. */
 const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof CredentialSetting)[]>> = {
   Value: [],
   Basic: ['Subject'],
-  ClientCredentials: ['TokenUrl', 'ClientId'],
+  ClientCredentials: ['ClientId'],
+  RefreshToken: ['ClientId'],
   JwtBearer: [],
-  TokenExchange: ['TokenUrl'],
+  TokenExchange: [],
   GitHubApp: ['ClientId', 'Subject'],
   Vault: ['TokenUrl'],
   Aws: ['Services', 'Regions'],

@@ -51,8 +51,12 @@ export interface Credentials {
    * none is the one that its rule has chosen.
    */
   pick(request: CredentialRequest, chosen?: string | null): readonly PickedCredential[] | undefined | Refusal
-  /** Waits until each has a value that may be sent; a refusal when one has none. */
-  ready(picked: readonly PickedCredential[]): Refusal | undefined | Promise<Refusal | undefined>
+  /**
+   * Waits until each has a value that may be sent; a refusal when one has none.
+   *
+   * @param isOnce the request is never sent twice, so its values must last a minute
+   */
+  ready(picked: readonly PickedCredential[], isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
   /** The request with the values as they are now. Called right before it is sent, once they are ready. */
   place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
@@ -92,10 +96,11 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     Promise.all(upstreams.map((setting, index) => entryOf(setting, index, options)))
   let entries = await read(options.Upstreams)
 
-  const ready: Credentials['ready'] = picked => {
+  const ready: Credentials['ready'] = (picked, isOnce) => {
     for (const { name } of picked) {
-      const found = name === undefined ? undefined : table.ready(name)
-      if (found !== undefined) return found instanceof Promise ? found.then(late => late ?? ready(picked)) : found
+      const found = name === undefined ? undefined : table.ready(name, isOnce)
+      if (found !== undefined)
+        return found instanceof Promise ? found.then(late => late ?? ready(picked, isOnce)) : found
     }
     return undefined
   }
@@ -116,6 +121,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
         const { sent, changed } = placeOne(one, found.value, { message: placed, origin, now: options.now() })
         one.sent = { value: sent, version: found.version }
+        if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
       }
       return placed

@@ -1,9 +1,8 @@
 import { asError } from '../base/as-error.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { type Obtained, type SourceParts, secretOf } from './obtain.ts'
-import { sources } from './sources.ts'
-import { CredentialError, type CredentialState, isFresh } from './state.ts'
+import type { Obtained } from './obtain.ts'
+import { CredentialError, type CredentialProblem, type CredentialState, isFresh } from './state.ts'
 
 /** A value is not sent in the last 30 s of its life, or in the last quarter of a short one, milliseconds. */
 const marginMs = 30_000
@@ -16,12 +15,22 @@ const forcedMs = 60_000
 /** Random part of the pauses, so that gateways that started together do not ask together. */
 const jitter = 0.1
 
-export interface KeeperParts extends Omit<SourceParts, 'clock' | 'current'> {
+export interface KeeperParts {
   readonly clock: Clock
+  /**
+   * Rejects with a CredentialError, or another error whose message has no value.
+   *
+   * @param current the value that there is, while it may be sent
+   */
+  readonly obtain: (signal: AbortSignal, current: string | undefined) => Promise<Obtained>
   /** Called before a request that waits for the change goes on. */
-  readonly onState: (state: CredentialState) => void
-  /** Called at each attempt to get a value from elsewhere, for people: `problem` when there is none. */
-  readonly onAttempt: (name: string, problem: CredentialError | undefined) => void
+  readonly onState: (state: CredentialState) => unknown
+  /** Called at each attempt to get a value from elsewhere, for people: `problem` when there is none, and the one before. */
+  readonly onAttempt: (
+    name: string,
+    problem: CredentialError | undefined,
+    before: CredentialProblem | undefined,
+  ) => void
 }
 
 /** Keeps the value of one credential: gets it, renews it ahead of its end, and never asks twice at once. */
@@ -39,6 +48,8 @@ export class CredentialKeeper {
   #forcedAt = Number.NEGATIVE_INFINITY
   /** Milliseconds since the epoch; undefined while there was none. */
   renewedAt: number | undefined = undefined
+  /** Milliseconds since the epoch; undefined while no request had it. */
+  lastUsedAt: number | undefined = undefined
   readonly #stopping = new AbortController()
 
   constructor(setting: CredentialSetting, parts: KeeperParts) {
@@ -50,6 +61,10 @@ export class CredentialKeeper {
       ...{ freshUntil: 0, renewAt: 0 },
       problem: undefined,
     }
+  }
+
+  get isRenewing(): boolean {
+    return this.#running !== undefined
   }
 
   get state(): CredentialState {
@@ -70,6 +85,23 @@ export class CredentialKeeper {
     } else if (!isRefused && isFresh(this.#state, now) && now < this.#state.renewAt) return this.#state
     await this.#renew(now)
     return this.#state
+  }
+
+  /**
+   * The value has changed elsewhere. In force in all threads when it resolves.
+   *
+   * @param found undefined: what there is must not be sent any more
+   */
+  async adopt(
+    found: (Obtained & { readonly renewedAt: number }) | undefined,
+    problem: CredentialError | undefined,
+  ): Promise<void> {
+    this.#notBefore = 0
+    this.#failures = 0
+    if (found !== undefined) this.renewedAt = found.renewedAt
+    const next =
+      found === undefined ? { value: undefined, freshUntil: 0, renewAt: 0 } : valid(found, this.#parts.clock.steady())
+    await this.#set({ ...next, problem: problem && { kind: problem.kind, text: problem.message } })
   }
 
   /** The secret is another one. What it was is forgotten once the new one works. */
@@ -102,35 +134,39 @@ export class CredentialKeeper {
   async #attempt(): Promise<void> {
     const { clock, onAttempt } = this.#parts
     const asked = clock.steady()
+    const before = this.#state.problem
     try {
       const current = isFresh(this.#state, asked) ? this.#state.value : undefined
-      const parts = { ...this.#parts, current }
-      const obtained = await sources[this.setting.Type](this.setting, parts, this.#stopping.signal)
+      const obtained = await this.#parts.obtain(this.#stopping.signal, current)
+      if (obtained.isCurrent?.() === false) {
+        this.#isStale = true
+        return
+      }
       this.#failures = 0
       this.#notBefore = 0
       this.renewedAt = clock.now()
       this.#set(valid(obtained, asked))
-      onAttempt(this.name, undefined)
+      onAttempt(this.name, undefined, before)
     } catch (error) {
       const problem = error instanceof CredentialError ? error : new CredentialError('failing', asError(error).message)
       const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#failures)
       this.#failures += 1
       this.#notBefore = clock.steady() + pause * (1 + jitter * Math.random())
       this.#set({ problem: { kind: problem.kind, text: problem.message } })
-      onAttempt(this.name, problem)
+      onAttempt(this.name, problem, before)
     }
   }
 
-  #set(change: Partial<CredentialState>): void {
+  #set(change: Partial<CredentialState>): unknown {
     const { version, value } = this.#state
-    const isNew = change.value !== undefined && change.value !== value
+    const isNew = 'value' in change && change.value !== value
     this.#state = { ...this.#state, ...change, version: isNew ? version + 1 : version }
-    this.#parts.onState(this.#state)
+    return this.#parts.onState(this.#state)
   }
 
   /** Whether its value comes from this secret. */
   reads(secret: string): boolean {
-    return secretOf(this.setting) === secret
+    return this.setting.Secret === secret || this.setting.RefreshToken === secret
   }
 }
 

@@ -1,3 +1,4 @@
+import type { AuthorizationServer } from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
@@ -8,11 +9,15 @@ import { CredentialError } from './state.ts'
 export interface Obtained {
   readonly value: string
   readonly lifetimeMs: number
+  /** False once it was taken back, or replaced. Absent: nobody does. */
+  readonly isCurrent?: () => boolean
 }
 
 export interface SourceParts {
   readonly secrets: Pick<Secrets, 'read'>
   readonly ownRequests: Pick<OwnRequests, 'ask'>
+  /** By issuer: what its document says, once it was read. */
+  readonly servers: Map<string, AuthorizationServer>
   readonly clock: Pick<Clock, 'now'>
   /** The value that there is, while it may be sent. */
   readonly current?: string | undefined

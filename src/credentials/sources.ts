@@ -2,8 +2,8 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { awsKeys } from './aws.ts'
 import { type Obtain, secretOf, sendable } from './obtain.ts'
 
-/** How the value of each type is had. What speaks with token servers is loaded when the first one is needed. */
-export const sources: Readonly<Record<CredentialSetting['Type'], Obtain>> = {
+/** How the value of each type is had that is not kept in the store. What speaks with token servers is loaded when the first one is needed. */
+export const sources: Readonly<Record<Exclude<CredentialSetting['Type'], 'RefreshToken'>, Obtain>> = {
   Value: async (setting, { secrets }) => ({
     value: sendable(await secrets.read(secretOf(setting)), setting),
     lifetimeMs: Number.POSITIVE_INFINITY,

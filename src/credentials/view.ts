@@ -10,29 +10,40 @@ export interface CredentialView {
   /** Hosts that get it, as `Upstreams` writes them. */
   readonly hosts: readonly string[]
   /** `unused`: no request has needed it yet. `failing`: there is a problem, and another attempt may succeed. */
-  readonly state: 'unused' | 'ready' | 'failing' | 'needed'
+  readonly state: 'unused' | 'ready' | 'renewing' | 'failing' | 'needed'
   /** Whether requests get it now, although the last attempt to renew it may have failed. */
   readonly usable: boolean
   /** Until when it is sent; null when it does not end, or there is none. */
   readonly expiresAt: string | null
   readonly renewedAt: string | null
+  /** When this gateway sent it last, to a second; null since its start. */
+  readonly lastUsedAt: string | null
   /** Null when there is none. */
   readonly problem: string | null
 }
 
+const timeText = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
+
+function stateOf({ state, isRenewing }: CredentialKeeper): CredentialView['state'] {
+  if (state.problem !== undefined) return state.problem.kind
+  if (isRenewing) return 'renewing'
+  return state.version === 0 ? 'unused' : 'ready'
+}
+
 export function viewOf(keeper: CredentialKeeper, upstreams: readonly UpstreamSetting[], clock: Clock): CredentialView {
-  const { state, name, setting, renewedAt } = keeper
-  const { problem, version, freshUntil } = state
+  const { state, name, setting, renewedAt, lastUsedAt } = keeper
+  const { problem, freshUntil } = state
   const steady = clock.steady()
   const usable = isFresh(state, steady)
   const isEndless = freshUntil === Number.POSITIVE_INFINITY
   return {
     ...{ name, type: setting.Type },
     hosts: [...new Set(upstreams.flatMap(({ Credential, Host = '' }) => (Credential === name ? [Host] : [])))],
-    state: problem?.kind ?? (version === 0 ? 'unused' : 'ready'),
+    state: stateOf(keeper),
     usable,
     expiresAt: usable && !isEndless ? new Date(clock.now() + freshUntil - steady).toISOString() : null,
-    renewedAt: renewedAt === undefined ? null : new Date(renewedAt).toISOString(),
+    renewedAt: timeText(renewedAt),
+    lastUsedAt: timeText(lastUsedAt),
     problem: problem?.text ?? null,
   }
 }

@@ -28,7 +28,7 @@ import type { Upstreams } from './upstreams.ts'
 export interface ControlPlaneParts
   extends Pick<
     Base,
-    'config' | 'clock' | 'log' | 'logStatus' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
+    'config' | 'clock' | 'log' | 'logStatus' | 'report' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
   > {
   readonly threadsAnswer: () => boolean
   /** Whether this gateway is about to stop. */

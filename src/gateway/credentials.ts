@@ -1,25 +1,38 @@
 import { StartupError } from '../base/refusals.ts'
+import type { CredentialSetting } from '../config/credentials.ts'
 import type { Config } from '../config/schema.ts'
-import { CredentialKeeper } from '../credentials/keeper.ts'
-import { secretOf } from '../credentials/obtain.ts'
+import type { CredentialKeeper } from '../credentials/keeper.ts'
+import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
 import { type CredentialTable, createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { credentialRenewals } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
+import {
+  type CredentialStore,
+  createAttemptNotes,
+  followStore,
+  type KeptCredential,
+  keptOf,
+} from './kept-credential.ts'
 
 /** The credentials of `Credentials`, kept by the first thread for all of them. */
 export interface KeptCredentials {
   readonly table: CredentialTable
-  readonly keepers: readonly CredentialKeeper[]
+  readonly all: readonly KeptCredential[]
+  /** For requests of the gateway to token servers. */
+  readonly sourceParts: SourceParts
   states(): readonly CredentialState[]
   readonly need: NeedCredential
-  /** Called at each change from here on. */
-  follow(listener: (state: CredentialState) => void): void
+  /** A request of another thread was sent with it. */
+  noteUse(name: string): void
+  /** Called at each change from here on; a change that people wait for is in force once it resolves. */
+  follow(listener: (state: CredentialState) => unknown): void
+  /** From here on what the store has is in force, and its changes. */
+  followStore(stored: CredentialStore): Promise<void>
   /** Reads all secrets again. Rejects when one cannot be used; its credential keeps its value. */
   reload(): Promise<void>
   /** Reads the secrets again whose files have changed. Call about every second. */
@@ -36,7 +49,7 @@ export interface KeptCredentialParts extends SecretPlaces {
 }
 
 /** Types whose value is the secret itself, in some form. */
-const isStatic = ({ Type }: Config['Credentials'][number]): boolean => Type === 'Value' || Type === 'Basic'
+const isStatic = ({ Type }: CredentialSetting): boolean => Type === 'Value' || Type === 'Basic'
 
 /** A token that nobody has asked for yet is not fetched because its secret has changed. */
 const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
@@ -48,32 +61,29 @@ const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
  * @throws StartupError when a secret cannot be read
  */
 export async function openKeptCredentials(config: Config, parts: KeptCredentialParts): Promise<KeptCredentials> {
-  const { clock, log, metrics } = parts
+  const { clock } = parts
   const stopping = new AbortController()
   const secrets = openSecrets(config, { ...parts, need: (...asked) => need(...asked), signal: stopping.signal })
-  const listeners: ((state: CredentialState) => void)[] = []
-  const keepers = config.Credentials.map(
-    setting =>
-      new CredentialKeeper(setting, {
-        ...{ ...parts, secrets },
-        onState: state => {
-          table.set(state)
-          for (const listener of listeners) listener(state)
-        },
-        onAttempt(name, problem) {
-          metrics?.count(credentialRenewals, problem?.kind ?? 'renewed')
-          if (problem === undefined) log?.debug({ credential: name }, 'a credential has a new value')
-          else log?.error({ credential: name, reason: problem.message }, 'a credential has no new value')
-        },
-      }),
-  )
-  const need: NeedCredential = async (name, refused) => {
+  const sourceParts = { clock, secrets, ownRequests: parts.ownRequests, servers: new Map() }
+  const listeners: ((state: CredentialState) => unknown)[] = []
+  const onState = (state: CredentialState) => {
+    table.set(state)
+    return Promise.all(listeners.map(listener => listener(state)))
+  }
+  const notes = createAttemptNotes(parts)
+  const all = config.Credentials.map(setting => keptOf(setting, { clock, sourceParts, onState, ...notes }))
+  const keepers = all.map(({ keeper }) => keeper)
+  const keeperOf = (name: string): CredentialKeeper => {
     const keeper = keepers.find(one => one.name === name)
     if (keeper === undefined) throw new Error(`cannot happen: the credential ${name} is not configured`)
-    return keeper.renewed(refused)
+    return keeper
+  }
+  const need: NeedCredential = async (name, refused) => keeperOf(name).renewed(refused)
+  const noteUse = (name: string) => {
+    keeperOf(name).lastUsedAt = clock.now()
   }
   const states = () => keepers.map(({ state }) => state)
-  const table = createCredentialTable(states(), need, clock)
+  const table = createCredentialTable({ known: states(), need, onUse: noteUse, clock })
 
   const readSecrets = async () => {
     const known = config.Secrets.filter(({ FromCommand, FromUrl }) => FromCommand.length === 0 && FromUrl === undefined)
@@ -86,17 +96,21 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
   await restartAll(atOnce)
 
   return {
-    ...{ table, keepers, states, need },
+    ...{ table, all, sourceParts, states, need, noteUse },
     follow: listener => listeners.push(listener),
+    async followStore(stored) {
+      notes.useStore(stored)
+      await followStore(all, stored, { ...sourceParts, clock })
+    },
     async reload() {
       await readSecrets()
       await restartAll(keepers.filter(isInUse))
     },
     async sweep() {
       const changed = await secrets.changed()
-      await restartAll(keepers.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))).catch(
-        () => {},
-      )
+      const stale = keepers.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))
+      await restartAll(stale).catch(() => {})
+      await Promise.all(all.map(({ grant }) => grant?.sweep()))
     },
     close() {
       stopping.abort()

@@ -182,8 +182,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, log, metrics, onSettings })
-  closers.push(() => upstreams.connections.close())
-  closers.push(() => upstreams.keptCredentials?.close())
+  closers.push(() => upstreams.close())
   const channelName = `agent-gateway ${randomUUID()}`
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
   closers.push(() => recent.close())
@@ -195,6 +194,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const asked = { fetchDocument, submitForm, loginLimit: createLoginLimit(config, rates), onQuarantine, onTokens }
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
   closers.push(() => identity.close())
+  await upstreams.keptCredentials?.followStore({ config, store, identity, report })
   const { registry } = identity
   const onPolicies: ThreadPool['changePolicies'] = async list => followers.pool?.changePolicies(list)
   const rules = await openRules({ config, onSettings, baseDirectory, store, clock, log, registry, onPolicies })

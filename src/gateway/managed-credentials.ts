@@ -1,36 +1,66 @@
+import type { By } from '../agents/registry.ts'
 import { isFor } from '../credentials/credentials.ts'
-import type { CredentialKeeper } from '../credentials/keeper.ts'
 import { viewOf } from '../credentials/view.ts'
 import type { ManagementParts } from '../management/parts.ts'
+import type { AuditEntry } from '../storage/store.ts'
 import type { Base } from './base.ts'
+import type { KeptCredential } from './kept-credential.ts'
 import type { Upstreams } from './upstreams.ts'
 
-interface ManagedCredentialParts extends Pick<Base, 'config' | 'clock' | 'store'> {
+interface ManagedCredentialParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
   readonly upstreams: Pick<Upstreams, 'keptCredentials'>
 }
 
 /** The credentials for the API. */
-export function manageCredentials({
-  config,
-  clock,
-  store,
-  upstreams,
-}: ManagedCredentialParts): ManagementParts['credentials'] {
-  const keepers = upstreams.keptCredentials?.keepers ?? []
-  const show = (keeper: CredentialKeeper) => viewOf(keeper, config.Upstreams, clock)
+export function manageCredentials(parts: ManagedCredentialParts): ManagementParts['credentials'] {
+  const { config, clock, store, upstreams } = parts
+  const all = upstreams.keptCredentials?.all ?? []
+  const find = (subject: string) => all.find(({ keeper }) => keeper.name === subject)
+  const show = ({ keeper }: KeptCredential) => viewOf(keeper, config.Upstreams, clock)
+  const entry = (action: string, subject: string, by: By): AuditEntry => ({
+    ...{ at: clock.now(), ...by, action, subject, details: {} },
+  })
   return {
     list(agent) {
-      if (agent === undefined) return keepers.map(show)
+      if (agent === undefined) return all.map(show)
       const upstreams = config.Upstreams.filter(setting => isFor(setting, agent))
-      return keepers.map(keeper => viewOf(keeper, upstreams, clock)).filter(({ hosts }) => hosts.length > 0)
+      return all.map(({ keeper }) => viewOf(keeper, upstreams, clock)).filter(({ hosts }) => hosts.length > 0)
     },
     async renew(subject, by) {
-      const keeper = keepers.find(({ name }) => name === subject)
-      if (keeper === undefined) return undefined
-      const entry = { at: clock.now(), ...by, action: 'credential.renew', subject, details: {} }
-      await store.audit.append(entry)
-      await keeper.restart()
-      return show(keeper)
+      const found = find(subject)
+      if (found === undefined) return undefined
+      await store.audit.append(entry('credential.renew', subject, by))
+      await found.keeper.restart()
+      return show(found)
     },
+    async connect(subject, refreshToken, by) {
+      const found = find(subject)
+      if (found?.grant === undefined) return found && 'notStored'
+      await found.grant.connect(refreshToken, entry('credential.connected', subject, by))
+      return show(found)
+    },
+    async disconnect(subject, by) {
+      const found = find(subject)
+      if (found?.grant === undefined) return found && 'notStored'
+      const token = await found.grant.disconnect(entry('credential.disconnected', subject, by))
+      return { revoked: token !== undefined && (await revoked(found, token, parts)) }
+    },
+  }
+}
+
+/** The gateway sends it no more already: a server that does not answer is told to people alone. */
+async function revoked(
+  { keeper: { setting } }: KeptCredential,
+  refreshToken: string,
+  { upstreams, report }: ManagedCredentialParts,
+): Promise<boolean> {
+  try {
+    const { revoke } = await import('../credentials/token-requests.ts')
+    const asked = { refreshToken, signal: AbortSignal.timeout(setting.TimeoutSeconds * 1_000) }
+    const kept = upstreams.keptCredentials
+    return kept !== undefined && (await revoke(setting, kept.sourceParts, asked))
+  } catch (error) {
+    report('a token could not be revoked at its server', error)
+    return false
   }
 }

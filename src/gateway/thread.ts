@@ -80,7 +80,8 @@ async function learn() {
   const counters = createCounters(data.memory, data.thread, config)
   const { metrics } = counters
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)
-  const credentials = createCredentialTable(data.credentials, need, clock)
+  const onUse = (name: string) => main.notify('usedCredential', [name])
+  const credentials = createCredentialTable({ known: data.credentials, need, onUse, clock })
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
   const tracing = await openTracing({ config, log, env, clock, metrics, channelName: data.channelName })
   const trust = createTally<TrustNote>(

@@ -95,6 +95,7 @@ function controlOf(
     askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
     needSpend: key => limits.spend?.leases.need(key),
     needCredential: (name, refused) => upstreams.keptCredentials?.need(name, refused) ?? noCredentials(),
+    usedCredential: async name => upstreams.keptCredentials?.noteUse(name),
     askedSpend: async key => limits.spend?.leases.asked(key),
     shapes: taken => recording.add(taken),
     trust: notes => {

@@ -42,6 +42,7 @@ export interface Upstreams {
   readonly prices: Prices | undefined
   /** Webhooks and the documents of the identity provider. */
   readonly ownRequests: OwnRequests
+  close(): void
 }
 
 export interface UpstreamDeps {
@@ -107,7 +108,13 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       useEgress()
     }
   })
-  return { egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests }
+  return {
+    ...{ egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests },
+    close() {
+      keptCredentials?.close()
+      connections.close()
+    },
+  }
 }
 
 export const egressOf = (config: Config, env: Environment): EgressSettings => ({

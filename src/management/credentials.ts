@@ -1,7 +1,7 @@
-import { refuse } from '../base/refusals.ts'
-import { jsonReply } from '../http/respond.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import { type Handlers, textsOf } from './call.ts'
+import { bodyOf, type Handlers, textsOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Credentials of upstreams: how they are, never what they are. */
@@ -19,7 +19,21 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
     },
     async renewCredential(call) {
       const renewed = await credentials.renew(call.named, by(call))
-      return renewed === undefined ? refuse('not_found') : jsonReply(200, renewed)
+      return replyOf(renewed)
+    },
+    async connectCredential(call) {
+      const { refreshToken } = bodyOf<{ readonly refreshToken: string }>(call)
+      return replyOf(await credentials.connect(call.named, refreshToken, by(call)))
+    },
+    async disconnectCredential(call) {
+      return replyOf(await credentials.disconnect(call.named, by(call)))
     },
   }
 }
+
+function replyOf(done: object | 'notStored' | undefined): Reply | Refusal {
+  if (done === undefined) return refuse('not_found')
+  return done === 'notStored' ? refuse('wrong_state', noToken) : jsonReply(200, done)
+}
+
+const noToken = 'Only a credential of type RefreshToken keeps a token.'

@@ -140,6 +140,10 @@ export interface ManagedCredentials {
    * cannot be recorded.
    */
   renew(name: string, by: By): Promise<CredentialView | undefined>
+  /** Stores what a person has granted. `notStored`: the credential keeps no token in the store. */
+  connect(name: string, refreshToken: string, by: By): Promise<CredentialView | 'notStored' | undefined>
+  /** No gateway sends its token any more when it resolves. `revoked`: nor does its server accept the token. */
+  disconnect(name: string, by: By): Promise<{ readonly revoked: boolean } | 'notStored' | undefined>
 }
 
 /** Numbers and activity for the overview. */

@@ -33,6 +33,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
   spend_raises: ['id'],
+  credentials: ['name'],
   token_epoch: ['epoch'],
   deliveries: ['id'],
   audit: ['seq'],

@@ -3,6 +3,7 @@
  * they show every change in the order of the commits. Events of held requests come the same way.
  */
 import type { AgentRecord } from './agents.ts'
+import type { CredentialVersion } from './credentials.ts'
 import type { EventHistory, EventNote, StoredEvent } from './events.ts'
 import type { PolicyRecord } from './policies.ts'
 
@@ -10,6 +11,7 @@ import type { PolicyRecord } from './policies.ts'
 export type StoreChange =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
+  | { readonly table: 'credentials'; readonly key: string; readonly now: CredentialVersion }
   | { readonly table: 'tokens'; readonly key: 'epoch'; readonly now: string }
   | { readonly table: 'grants'; readonly key: string; readonly now: undefined }
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }
@@ -33,6 +35,8 @@ export interface Feed<T, All = readonly T[]> {
 export interface Feeds {
   readonly agents: Feed<AgentRecord>
   readonly policies: Feed<PolicyRecord>
+  /** Credentials that are stored: which version. */
+  readonly credentials: Feed<CredentialVersion>
   /** Grants that were withdrawn. When a follower is called to load, any of them may have been withdrawn. */
   readonly grants: Feed<never, undefined>
   /** Its followers need not have an event when the write that caused it is answered. */

@@ -3,6 +3,7 @@
  * engine, and an engine in a thread needs the names on both sides.
  */
 
+import type { StoredCredentialTable } from './credentials.ts'
 import type { DeliveryTable } from './deliveries.ts'
 import type { IdentityTable } from './identities.ts'
 import type { MessageTable } from './messages.ts'
@@ -17,10 +18,10 @@ import type {
   ShapeTable,
   SpendTable,
   Store,
-  TokenTable,
   ToolTable,
 } from './store.ts'
 import type { SubscriptionTable } from './subscriptions.ts'
+import type { TokenTable } from './tokens.ts'
 import type { Unit } from './unit.ts'
 
 export interface Tables {
@@ -34,6 +35,7 @@ export interface Tables {
   readonly tools: ToolTable
   readonly shapes: ShapeTable
   readonly codes: CodeTable
+  readonly credentials: StoredCredentialTable
   readonly tokens: TokenTable
   readonly spend: SpendTable
   readonly deliveries: DeliveryTable
@@ -101,6 +103,7 @@ export const methods = {
   tools: { digests: 'read', keep: 'write' },
   shapes: { add: 'write', of: 'read', clear: 'write', prune: 'write' },
   codes: { keep: 'write', take: 'write' },
+  credentials: { all: 'read', of: 'read', lease: 'write', put: 'write', note: 'write' },
   tokens: { all: 'read' },
   spend: {
     lease: 'write',

@@ -4,6 +4,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Migration, Migrator, type MigratorProps } from 'kysely/migration'
 import { chats } from './migrations-chats.ts'
+import { storedCredentials } from './migrations-credentials.ts'
 import type { Db } from './schema.ts'
 import { shapeTables } from './shape-tables.ts'
 
@@ -29,6 +30,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     ...webhooks(count),
     ...chats(bytes),
     ...trail(bytes, count),
+    ...storedCredentials(bytes),
     ...others(bytes),
   ]
   return {

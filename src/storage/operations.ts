@@ -4,6 +4,7 @@ import type { Db } from './schema.ts'
 import { agents } from './tables/agents.ts'
 import { audit } from './tables/audit.ts'
 import { codes } from './tables/codes.ts'
+import { credentials } from './tables/credentials.ts'
 import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
@@ -40,6 +41,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   spend,
   tokens,
   codes,
+  credentials,
   deliveries,
   audit,
   probe,

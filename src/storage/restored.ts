@@ -32,6 +32,8 @@ export async function markRestored(unit: Unit, at: number, why: string): Promise
     .executeTakeFirst()
   const removed = await db.deleteFrom('grants').executeTakeFirst()
   const revoked = await db.deleteFrom('agent_keys').executeTakeFirst()
+  // What was redeemed since is void, and a server that sees it again may take back the whole grant.
+  await db.updateTable('credentials').set({ state: 'needed' }).where('rotates', '=', 1).execute()
   const unknown = Number(pending.numUpdatedRows + sent.numUpdatedRows)
   const grants = Number(removed.numDeletedRows)
   const keys = Number(revoked.numDeletedRows)

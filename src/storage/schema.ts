@@ -5,6 +5,7 @@
  */
 import type { Generated, Kysely } from 'kysely'
 import type { SpendRow } from '../limits/spend-lease.ts'
+import type { StoredCredential } from './credentials.ts'
 import type { ChatIdentity } from './identities.ts'
 import type { ChatMessage } from './messages.ts'
 import type {
@@ -158,6 +159,12 @@ export interface HookRow {
   readonly leaseUntil: number
 }
 
+export interface CredentialRow extends StoredCredential {
+  /** Gateway that may use the refresh token until `leaseUntil`. */
+  readonly leaseOwner: string | null
+  readonly leaseUntil: number | null
+}
+
 /** At most one row: how far a verification of the audit trail has got. */
 export interface AuditPassRow {
   readonly one: number
@@ -195,6 +202,7 @@ export interface Schema {
   spend_leases: SpendLeaseRow
   spend_raises: SpendRaiseRow
   console_codes: CodeRecord
+  credentials: CredentialRow
   token_epoch: TokenEpochRow
   deliveries: DeliveryRow
   hooks: HookRow

@@ -2,6 +2,7 @@ import type { AgentTable } from './agents.ts'
 import type { AuditEntry, AuditTable, Looked, Page } from './audit.ts'
 import type { EndedCall, HitlCall } from './calls.ts'
 import type { CodeTable } from './codes.ts'
+import type { StoredCredentialTable } from './credentials.ts'
 import type { DeliveryTable, WebhookSubscription } from './deliveries.ts'
 import type { Deadlines, Due } from './due.ts'
 import type { Feeds } from './feed.ts'
@@ -27,7 +28,6 @@ export type { PolicyEdit, PolicyRecord, PolicyTable } from './policies.ts'
 export type { RecordedShapes, ShapeCount, ShapeTable } from './shapes.ts'
 export type * from './spend.ts'
 export { orUnavailable, StoreError } from './store-error.ts'
-export type { TokenTable } from './tokens.ts'
 export type { ToolDigests, ToolTable } from './tools.ts'
 
 /**
@@ -287,11 +287,12 @@ export interface Store {
   readonly tokens: TokenTable
   readonly spend: SpendTable
   readonly codes: CodeTable
+  readonly credentials: StoredCredentialTable
   readonly deliveries: DeliveryTable
   readonly audit: AuditTable
   /** Rejects when the store cannot be read and written. */
   ping(): Promise<void>
-  /** Every change of agents, policies and of the tokens that are valid, and events. */
+  /** Every change of agents, policies, stored credentials and of the tokens that are valid, and events. */
   readonly feed: Feeds
   /** Hooks for which events are left in the store from now on, instead of those of the start. */
   subscribe(hooks: readonly WebhookSubscription[]): Promise<void>

@@ -98,6 +98,7 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   /** Shapes of requests that a thread has counted. */
   shapes(taken: TakenShapes): Promise<void>
   needCredential: NeedCredential
+  usedCredential(name: string): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

@@ -95,9 +95,10 @@ t.test('the table has every status, every outcome of a sending and every event o
   const { HitlStatus, Replay } = JSON.parse(read('openapi.json')).components.schemas
   const inTable = rows.flatMap(([, api = '']) => unquoted(api))
   t.strictSame([...new Set(inTable)].sort(), [...HitlStatus.enum, ...Replay.enum].map(String).sort())
-  // These change no state: one of several approvals, more time, and events about agents and budgets.
+  // These change no state: one of several approvals, more time, and events about agents, budgets and credentials.
   const others: readonly string[] = [
     ...['approval', 'extended', 'quarantined', 'toolChanged', 'budgetWarned', 'budgetExceeded'],
+    'credentialNeeded',
   ]
   const events = rows.flatMap(([, , , event = '']) => unquoted(event))
   t.strictSame(events.sort(), hitlEvents.filter(event => !others.includes(event)).sort())

@@ -19,7 +19,12 @@ type Entry = Readonly<Record<string, unknown>>
 
 const named = { Secrets: [{ Name: 'key', FromEnv: 'KEY' }], Credentials: [{ Name: 'shop', Secret: 'key' }] }
 const shop = { name: 'shop', version: 1, value: 'n-1', freshUntil: Infinity, renewAt: Infinity, problem: undefined }
-const table = createCredentialTable([shop], () => Promise.reject(new Error('nothing is renewed')), systemClock)
+const table = createCredentialTable({
+  known: [shop],
+  need: () => Promise.reject(new Error('nothing is renewed')),
+  onUse: () => {},
+  clock: systemClock,
+})
 
 function settingsOf(entries: readonly Entry[]) {
   const text = JSON.stringify({ ...named, Upstreams: entries })
@@ -208,7 +213,7 @@ t.test('after a 401 all credentials of a request must be fresh, and one of them 
   const known = names.map(name => ({ ...shop, name }))
   const need = async (name: string) =>
     name === 'a' ? { ...shop, name, version: 2 } : { ...shop, name, freshUntil: ends }
-  const own = createCredentialTable(known, need, { steady: () => 0 })
+  const own = createCredentialTable({ known, need, onUse: () => {}, clock: { steady: () => 0 } })
   const text = JSON.stringify({
     Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
     Credentials: names.map(Name => ({ Name, Secret: 'key' })),

@@ -1,6 +1,7 @@
 /** Threat T84 of SECURITY.md. */
 import t from 'tap'
 import { CredentialKeeper } from '../../src/credentials/keeper.ts'
+import { sources } from '../../src/credentials/sources.ts'
 import { isFresh } from '../../src/credentials/state.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
@@ -11,8 +12,10 @@ function open() {
   const clock = createClock()
   const server = tokenServer()
   const attempts: (string | undefined)[] = []
+  const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => 'secret' } }
   const keeper = new CredentialKeeper(setting, {
-    ...{ clock, ownRequests: server, secrets: { read: async () => 'secret' } },
+    clock,
+    obtain: signal => sources.ClientCredentials(setting, parts, signal),
     onState: () => {},
     onAttempt: (_, problem) => attempts.push(problem?.kind),
   })

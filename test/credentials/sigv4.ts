@@ -8,7 +8,7 @@ import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
 const setting = clientSetting({ Type: 'Aws' })
 const { signal } = new AbortController()
 const partsOf = (secret: string) => ({
-  ...{ clock: createClock(), ownRequests: tokenServer() },
+  ...{ clock: createClock(), ownRequests: tokenServer(), servers: new Map() },
   secrets: { read: async () => secret },
 })
 

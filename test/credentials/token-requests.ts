@@ -2,9 +2,9 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject 
 import { jwtVerify } from 'jose'
 import t from 'tap'
 import type { CredentialSetting } from '../../src/config/credentials.ts'
-import { sources } from '../../src/credentials/sources.ts'
+import { redeem, revoke } from '../../src/credentials/token-requests.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
+import { clientSetting, obtainFrom, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
 
 const base = clientSetting()
 const clock = createClock()
@@ -12,11 +12,8 @@ const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const { privateKey: ec } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' = 'pkcs8') => key.export({ type, format: 'pem' }).toString()
 
-const obtain = (server: TokenServer, secret: string, more: Partial<CredentialSetting> = {}) => {
-  const setting = { ...base, ...more }
-  const parts = { clock, ownRequests: server, secrets: { read: async () => secret } }
-  return sources[setting.Type](setting, parts, new AbortController().signal)
-}
+const obtain = (server: TokenServer, secret: string, more: Partial<CredentialSetting> = {}) =>
+  obtainFrom(server, secret, { setting: { ...base, ...more }, clock })
 
 /** The claims of an assertion, checked with the key. */
 async function claimsOf(assertion: string | undefined, key: KeyObject) {
@@ -168,4 +165,60 @@ t.test('a token server has as long as TimeoutSeconds says', async t => {
   server.answer = { token: 'ghs_1', expires_at: '2026-01-05T13:00:00Z' }
   await obtain(server, pem(rsa), { Type: 'GitHubApp', Subject: '4711', TokenUrl: undefined, TimeoutSeconds: 7 })
   t.equal(server.limitMs, 7_000)
+})
+
+t.test('an issuer is found by its document, and one of another issuer is of no use', async t => {
+  const Issuer = 'https://idp.example/tenant'
+  const more = { Issuer, TokenUrl: undefined }
+  const document = { issuer: Issuer, token_endpoint: 'https://tokens.example/t' }
+  for (const url of [
+    'https://idp.example/tenant/.well-known/openid-configuration',
+    'https://idp.example/.well-known/oauth-authorization-server/tenant',
+  ]) {
+    const server = tokenServer()
+    server.documents.set(url, document)
+    t.match(await obtain(server, 'secret', more), { value: 'token-1' })
+    t.equal(server.asked[0]?.url, 'https://tokens.example/t')
+    for (const other of [
+      { ...document, issuer: 'https://evil.example' },
+      { ...document, token_endpoint: 'http://tokens.example/t' },
+      { issuer: Issuer },
+      'hidden',
+    ]) {
+      server.documents.set(url, other)
+      const error = await obtain(server, 'secret', more).catch(error => error)
+      t.match(error, { message: /./ })
+      t.notMatch(error.message, /hidden|secret/)
+    }
+    t.equal(server.asked.length, 1, 'nothing is sent elsewhere')
+  }
+})
+
+t.test('a token of a refresh is revoked where the document says, and nowhere else', async t => {
+  const server = tokenServer()
+  const setting = clientSetting({ Type: 'RefreshToken', Issuer: 'https://idp.example', TokenUrl: undefined })
+  const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => 'secret' } }
+  const asked = { refreshToken: 'r-1', signal: new AbortController().signal }
+  const url = 'https://idp.example/.well-known/openid-configuration'
+  const document = { issuer: 'https://idp.example', token_endpoint: 'https://idp.example/token' }
+  server.documents.set(url, document)
+  t.equal(await revoke(setting, parts, asked), false)
+  server.documents.set(url, { ...document, revocation_endpoint: 'https://idp.example/revoke' })
+  server.answer = ''
+  t.equal(await revoke(setting, { ...parts, servers: new Map() }, asked), true)
+  t.match(server.asked, [
+    { url: 'https://idp.example/revoke', form: { token: 'r-1', token_type_hint: 'refresh_token' } },
+  ])
+  Object.assign(server, { status: 503, answer: { error: 'temporarily_unavailable' } })
+  await t.rejects(revoke(setting, { ...parts, servers: new Map() }, asked), { message: /Revocation Endpoint/ })
+})
+
+t.test('a public client names itself alone', async t => {
+  const server = tokenServer()
+  const setting = clientSetting({ Type: 'RefreshToken', Secret: undefined, ClientAuth: 'None' })
+  const read = () => Promise.reject(new Error('it has no secret'))
+  const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read } }
+  await redeem(setting, parts, { refreshToken: 'r', signal: new AbortController().signal })
+  t.match(server.asked[0]?.form, { client_id: 'a client', refresh_token: 'r' })
+  t.equal(server.asked[0]?.fields['authorization'], undefined)
 })

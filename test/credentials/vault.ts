@@ -10,7 +10,7 @@ const base = clientSetting({ Type: 'Vault', TokenUrl: login, ClientId: undefined
 
 function obtain(server: TokenServer, more: Partial<CredentialSetting>, current?: string) {
   const secrets = { read: async () => 'the-secret' }
-  const parts = { clock: createClock(), ownRequests: server, secrets, current }
+  const parts = { clock: createClock(), ownRequests: server, servers: new Map(), secrets, current }
   return sources.Vault({ ...base, ...more }, parts, new AbortController().signal)
 }
 

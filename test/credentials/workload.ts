@@ -2,15 +2,12 @@
 import t from 'tap'
 import type { CredentialSetting } from '../../src/config/credentials.ts'
 import { keysIn } from '../../src/credentials/aws.ts'
-import { sources } from '../../src/credentials/sources.ts'
 import { createClock } from '../fixtures/clock.ts'
-import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
+import { clientSetting, obtainFrom, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
 
 const clock = createClock()
 function obtain(server: TokenServer, more: Partial<CredentialSetting>) {
-  const setting = clientSetting(more)
-  const parts = { clock, ownRequests: server, secrets: { read: async () => 'workload.jwt.sig' } }
-  return sources[setting.Type](setting, parts, new AbortController().signal)
+  return obtainFrom(server, 'workload.jwt.sig', { setting: clientSetting(more), clock })
 }
 
 const role = 'arn:aws:iam::123456789012:role/gateway'

@@ -34,7 +34,7 @@ const read = async (path: string) => JSON.parse((await manage('GET', path)).text
 t.test('those of the settings are shown with their hosts and states', async t => {
   const [shop, printed] = await read('/credentials')
   t.match(shop, { name: 'shop', type: 'Value', hosts: [`127.0.0.1:${origin.port}`], state: 'ready', usable: true })
-  t.match(shop, { expiresAt: null, problem: null })
+  t.match(shop, { expiresAt: null, lastUsedAt: null, problem: null })
   t.match(printed, { name: 'printed', hosts: ['print.example'], state: 'unused', usable: false, renewedAt: null })
   t.strictSame(await read('/credentials/shop'), shop)
   t.equal((await manage('GET', '/credentials/none')).status, 404)

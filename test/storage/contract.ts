@@ -8,6 +8,7 @@ import { audit } from './contract/audit.ts'
 import { bytes, type Query } from './contract/bytes.ts'
 import { calls } from './contract/calls.ts'
 import { codes } from './contract/codes.ts'
+import { credentials } from './contract/credentials.ts'
 import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
@@ -30,9 +31,11 @@ interface Others {
   /** Another store on the same data as that of the engine; the same one when an engine has but one. */
   readonly other: Store
   readonly query: Query
+  /** Whether the other store is that of the same gateway. */
+  readonly isOne?: boolean
 }
 
-export function contract(t: Test, plain: Engine, { other, query }: Others): void {
+export function contract(t: Test, plain: Engine, { other, query, isOne = false }: Others): void {
   const called = new Set<string>()
   const engine: Engine = async t => noting(await plain(t), called)
   agents(t, engine)
@@ -44,6 +47,7 @@ export function contract(t: Test, plain: Engine, { other, query }: Others): void
   shapes(t, engine)
   spend(t, engine, other)
   codes(t, engine)
+  credentials(t, engine, { other, isOne })
   identities(t, engine, other)
   messages(t, engine)
   subscriptions(t, engine, other)
@@ -82,6 +86,7 @@ function noting(store: Store, called: Set<string>): Store {
     spend: spent,
     tokens,
     codes,
+    credentials: keptTokens,
     deliveries,
     audit,
     identities,
@@ -102,6 +107,7 @@ function noting(store: Store, called: Set<string>): Store {
     spend: noted('spend', spent),
     tokens: noted('tokens', tokens),
     codes: noted('codes', codes),
+    credentials: noted('credentials', keptTokens),
     deliveries: noted('deliveries', deliveries),
     audit: noted('audit', audit),
   }

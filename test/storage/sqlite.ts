@@ -29,5 +29,5 @@ contract(
     })
     return store
   },
-  { other: store, query: async text => opened(file => file.prepare(text).all()) },
+  { other: store, query: async text => opened(file => file.prepare(text).all()), isOne: true },
 )

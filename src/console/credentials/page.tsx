@@ -43,7 +43,7 @@ interface RecordProps {
 }
 
 function CredentialRecord({ credential, onRenewed }: RecordProps) {
-  const { name, type, hosts, state, usable, expiresAt, renewedAt, problem } = credential
+  const { name, type, hosts, state, usable, expiresAt, renewedAt, lastUsedAt, problem } = credential
   return (
     <li class="record">
       <span class="record-what">
@@ -60,6 +60,11 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
         {renewedAt !== null && (
           <span>
             renewed <When at={renewedAt} />
+          </span>
+        )}
+        {lastUsedAt !== null && (
+          <span>
+            last used <When at={lastUsedAt} />
           </span>
         )}
       </span>

@@ -29,6 +29,7 @@ export function noticeOf({ type, hitlId, data }: HitlEvent, link: string | undef
 
 function subjectOf(hitlId: string | null, data: HitlEvent['data']): string {
   if (hitlId !== null) return `Request ${hitlId}`
+  if (data['credential'] !== undefined) return `Credential ${data['credential']}`
   const agent = nameOf(data, 'agentName', 'agentId')
   if (data['budget'] === undefined) return `Agent ${agent}`
   return `Budget ${data['budget']} of ${agent || data['holder']}`

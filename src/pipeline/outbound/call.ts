@@ -28,6 +28,8 @@ export interface Call {
   readonly tokenNames: readonly string[]
   readonly hasBody: boolean
   readonly requestId: string | undefined
+  /** A person has approved it: it is sent once at most. */
+  readonly isApproved: boolean
   /** The call was ended, or nobody waits for its answer: no more work may be done for it. */
   readonly isOver: boolean
   permit: Permit | undefined

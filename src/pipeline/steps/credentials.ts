@@ -40,7 +40,7 @@ export function awaitCredentials<C extends Call>(
   const unsent = chunkProblem(call)
   if (unsent !== undefined) return unsent
   const isSigned = hasBody && picked.some(({ scope }) => scope !== undefined && readsBody(scope, rawHeaders))
-  const waited = isSigned ? holdFirst(call, parts, kind) : parts.credentials.ready(picked)
+  const waited = isSigned ? holdFirst(call, parts, kind) : parts.credentials.ready(picked, call.isApproved)
   if (!(waited instanceof Promise)) return waited
   // A token server that is slow must not keep a probe of the circuit from other requests.
   closeCircuit(call, 'neutral', parts)
@@ -55,7 +55,9 @@ async function holdFirst<C extends Call>(
   const held = await kind.bodyOf(call, parts)
   if (isRefusal(held)) return held
   if (!held.complete) return refuse('body_too_large', tooLong)
-  return call.isOver || call.credentials === undefined ? undefined : parts.credentials.ready(call.credentials)
+  return call.isOver || call.credentials === undefined
+    ? undefined
+    : parts.credentials.ready(call.credentials, call.isApproved)
 }
 
 const tooLong =

@@ -1,4 +1,5 @@
 /** What is followed: rows of the table of changes become changes of a channel, and whole tables are read beside them. */
+import type { CredentialVersion } from '../credentials.ts'
 import { type EventHistory, keptEvents, type StoredEvent } from '../events.ts'
 import { Channel, type Feeds, type ReadAll } from '../feed.ts'
 import { run } from '../operations.ts'
@@ -13,6 +14,7 @@ type ChannelQuery = (text: string, values?: readonly unknown[]) => Promise<{ rea
 export class Channels implements Feeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
+  readonly credentials: Channel<CredentialVersion>
   readonly tokens: Channel<string>
   readonly grants: Channel<never, undefined>
   readonly events: Channel<StoredEvent, EventHistory>
@@ -22,6 +24,7 @@ export class Channels implements Feeds {
     this.#connections = connections
     this.agents = new Channel(onMessage => inQueue(() => this.#readTable('agents', onMessage)))
     this.policies = new Channel(onMessage => inQueue(() => this.#readTable('policies', onMessage)))
+    this.credentials = new Channel(onMessage => inQueue(() => this.#readTable('credentials', onMessage)))
     this.tokens = new Channel(onMessage => inQueue(() => this.#readTable('tokens', onMessage)))
     this.grants = new Channel(onMessage => inQueue(() => this.#readAt(async seq => () => onMessage(undefined, seq))))
     this.events = new Channel(onMessage => inQueue(() => this.#readEvents(onMessage)))
@@ -38,6 +41,7 @@ export class Channels implements Feeds {
     const now = payload === null ? undefined : JSON.parse(payload)
     if (table === 'agents') return this.agents.publish(key, now, seq)
     if (table === 'policies') return this.policies.publish(key, now, seq)
+    if (table === 'credentials') return this.credentials.publish(key, now, seq)
     if (table === 'tokens') return this.tokens.publish(key, now, seq)
     if (table === 'grants') return this.grants.publish(key, undefined, seq)
     if (table === 'events') return this.events.publish(key, { ...now, seq }, seq)
@@ -46,12 +50,12 @@ export class Channels implements Feeds {
   }
 
   reload(): Promise<unknown> {
-    const channels = [this.agents, this.policies, this.tokens, this.grants, this.events]
+    const channels = [this.agents, this.policies, this.credentials, this.tokens, this.grants, this.events]
     return Promise.all(channels.map(channel => channel.reload()))
   }
 
   async #readTable<T>(
-    table: 'agents' | 'policies' | 'tokens',
+    table: 'agents' | 'policies' | 'credentials' | 'tokens',
     onMessage: Parameters<ReadAll<readonly T[]>>[0],
   ): Promise<void> {
     await this.#readAt(async (seq, _, db) => {

@@ -50,12 +50,13 @@ export class StartDeadline {
   }
 
   /** All that is followed is followed from the start on. */
-  with({ agents, policies, tokens, grants, events }: Feeds): Feeds {
+  with({ agents, policies, credentials, tokens, grants, events }: Feeds): Feeds {
     const withinDeadline = <T, All>(feed: Feed<T, All>): Feed<T, All> => ({
       follow: follower => this.for(() => feed.follow(follower)),
     })
     return {
       ...{ agents: withinDeadline(agents), policies: withinDeadline(policies), tokens: withinDeadline(tokens) },
+      credentials: withinDeadline(credentials),
       ...{ grants: withinDeadline(grants), events: withinDeadline(events) },
     }
   }

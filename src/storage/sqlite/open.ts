@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../runtime/clock.ts'
 import type { ThreadWatch } from '../../runtime/watchdog.ts'
 import { createStore, type TableCall } from '../bind.ts'
+import type { CredentialVersion } from '../credentials.ts'
 import type { WebhookSubscription } from '../deliveries.ts'
 import type { EventHistory, StoredEvent } from '../events.ts'
 import { Channel, type StoreChange } from '../feed.ts'
@@ -65,6 +66,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 class SqliteFeeds {
   readonly agents: Channel<AgentRecord>
   readonly policies: Channel<PolicyRecord>
+  readonly credentials: Channel<CredentialVersion>
   readonly tokens: Channel<string>
   readonly grants: Channel<never, undefined>
   readonly events: Channel<StoredEvent, EventHistory>
@@ -79,6 +81,9 @@ class SqliteFeeds {
     this.#onStale = onStale
     this.agents = new Channel(onReply => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(onReply)))
     this.policies = new Channel(onReply => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(onReply)))
+    this.credentials = new Channel(onReply =>
+      thread.call({ table: 'credentials', method: 'all', args: [] }, rowsTo(onReply)),
+    )
     this.tokens = new Channel(onReply => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(onReply)))
     this.grants = new Channel(async onReply => onReply(undefined))
     // Events are not kept in the file. Some may have been missed: one number stands for them.
@@ -97,6 +102,7 @@ class SqliteFeeds {
   #publish({ table, key, now }: StoreChange): Promise<unknown> | undefined {
     if (table === 'agents') return this.agents.publish(key, now)
     if (table === 'policies') return this.policies.publish(key, now)
+    if (table === 'credentials') return this.credentials.publish(key, now)
     if (table === 'tokens') return this.tokens.publish(key, now)
     if (table === 'grants') return this.grants.publish(key, now)
     return this.events.publish(key, { ...now, seq: ++this.#newest })
@@ -112,6 +118,7 @@ class SqliteFeeds {
     try {
       await this.agents.reload()
       await this.policies.reload()
+      await this.credentials.reload()
       await this.tokens.reload()
       await this.grants.reload()
       await this.events.reload()

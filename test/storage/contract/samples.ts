@@ -13,7 +13,7 @@ import type {
 export const tables = [
   ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
   ...['identities', 'messages', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
-  ...['agent_shapes', 'shape_gaps', 'push_key', 'push_browsers'],
+  ...['agent_shapes', 'shape_gaps', 'push_key', 'push_browsers', 'credentials'],
 ]
 
 /** Gives an empty store that closes with the test. */

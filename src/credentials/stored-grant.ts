@@ -1,0 +1,285 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CredentialSetting } from '../config/credentials.ts'
+import { type Clock, inTime } from '../runtime/clock.ts'
+import type { StoredCredential, StoredCredentialTable } from '../storage/credentials.ts'
+import type { AuditEntry } from '../storage/store.ts'
+import type { Obtained, SourceParts } from './obtain.ts'
+import { CredentialError } from './state.ts'
+import {
+  accessOf,
+  isUsed,
+  noRow,
+  type OpenedRow,
+  openRow,
+  type SealingKeys,
+  type StoredValue,
+  sealRow,
+  withSeed,
+} from './stored-row.ts'
+import type { Redeemed } from './token-requests.ts'
+
+export interface StoredGrantParts extends Omit<SourceParts, 'clock'> {
+  readonly clock: Clock
+  readonly table: StoredCredentialTable
+  readonly sealingKeys: SealingKeys
+  /** Called when the value is another one, before the change is in force: undefined when nothing may be sent any more. */
+  readonly onChange: (value: StoredValue | undefined, problem: CredentialError | undefined) => Promise<unknown>
+  readonly report: (what: string, error: unknown) => void
+}
+
+interface Unstored {
+  readonly row: OpenedRow
+  readonly stored: StoredCredential
+  readonly entry: AuditEntry | undefined
+}
+
+/** The lease outlives the request of its gateway by this much, milliseconds. */
+const leaseMarginMs = 20_000
+/** Pause of a gateway that waits for another one, which the change itself ends, milliseconds. */
+const lookAgainMs = 500
+/** A stored token with less left is renewed instead, milliseconds. */
+const leastLeftMs = 60_000
+/** Longest wait until a new token is stored; it is used then, and stored later, milliseconds. */
+const storeWithinMs = 2_000
+/** Attempts of a person's change while gateways renew. */
+const maxTries = 5
+
+/**
+ * The refresh token of a credential, and its access token, in the store: all gateways have the same. A refresh token is sent
+ * by the gateway that has the lease of its version, and what it was exchanged for is the next version.
+ */
+export class StoredGrant {
+  readonly #setting: CredentialSetting
+  readonly #parts: StoredGrantParts
+  /** The row whose access token this gateway sends. */
+  #latest = noRow
+  /** It is `#latest`, and the store has not taken it yet. */
+  #unstored: Unstored | undefined
+  #changed = Promise.withResolvers<void>()
+
+  constructor(setting: CredentialSetting, parts: StoredGrantParts) {
+    this.#setting = setting
+    this.#parts = parts
+  }
+
+  get #name(): string {
+    return this.#setting.Name ?? ''
+  }
+
+  get #limitMs(): number {
+    return this.#setting.TimeoutSeconds * 1_000
+  }
+
+  /** Another access token than this gateway sends: that of a newer version, or one for the refresh token. */
+  async obtain(signal: AbortSignal): Promise<Obtained> {
+    const { clock } = this.#parts
+    const deadline = clock.steady() + this.#limitMs
+    const replaced = this.#latest.version
+    do {
+      if (this.#unstored !== undefined && !(await this.#storeLate())) {
+        throw new CredentialError('failing', 'The last token is not stored yet, so it cannot be renewed.')
+      }
+      const row = await this.#seeded(await this.#read())
+      if (row.version < this.#latest.version) continue
+      const found = this.#taken(row, replaced) ?? (await this.#renewed(row, signal))
+      if (found !== undefined) return found
+    } while (clock.steady() < deadline)
+    throw new CredentialError('failing', 'Another gateway renews the token, and has not ended in time.')
+  }
+
+  /**
+   * A version was stored, here or by another gateway. In force when it resolves.
+   *
+   * @param version undefined: any may have been
+   */
+  async follow(version: number | undefined): Promise<void> {
+    if (version !== undefined && version === this.#latest.version && this.#unstored === undefined) return
+    try {
+      const stored = await this.#parts.table.of(this.#name)
+      const unstored = this.#unstored
+      if (unstored !== undefined && isSame(unstored, stored)) this.#unstored = undefined
+      // What this gateway has replaces it.
+      else if (unstored === undefined || (stored?.version ?? 0) >= unstored.row.version) await this.#adopt(stored)
+    } catch (error) {
+      // What is there may have been taken back.
+      this.#latest = noRow
+      this.#parts.report('the token of a credential could not be read', error)
+      await this.#parts.onChange(undefined, new CredentialError('failing', 'The stored token cannot be read.'))
+    } finally {
+      this.#changed.resolve()
+      this.#changed = Promise.withResolvers()
+    }
+  }
+
+  /** Stores what the store did not take before. Call about every second. */
+  async sweep(): Promise<void> {
+    if (this.#unstored !== undefined) await this.#storeLate()
+  }
+
+  /** A person has granted access. In force everywhere when it resolves. */
+  async connect(refreshToken: string, entry: AuditEntry): Promise<void> {
+    await this.#replace(({ held }) => ({ state: 'ready', held: { seeds: held.seeds, refreshToken } }), entry)
+  }
+
+  /** No gateway sends the token any more when it resolves. Returns what is to be revoked at the server. */
+  async disconnect(entry: AuditEntry): Promise<string | undefined> {
+    // Another one of the settings counts as used, so that it does not connect the credential again.
+    const seed = await this.#seed().catch(() => undefined)
+    const unstored = this.#unstored?.row.held.refreshToken
+    const before = await this.#replace(
+      ({ held: { seeds } }) => ({
+        state: 'needed',
+        held: { seeds: seed === undefined ? seeds : withSeed(seeds, seed) },
+      }),
+      entry,
+    )
+    return unstored ?? before.held.refreshToken
+  }
+
+  async #replace(
+    change: (row: OpenedRow) => Pick<OpenedRow, 'state' | 'held'>,
+    entry: AuditEntry | undefined,
+  ): Promise<OpenedRow> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const stored = await this.#parts.table.of(this.#name)
+      const row = this.#openedOrEmpty(stored)
+      const next: OpenedRow = { version: row.version + 1, rotates: 0, ...change(row) }
+      if (await this.#parts.table.put(this.#sealed(next), { entry })) return row
+    }
+    throw new CredentialError('failing', 'Gateways change the token all the time. Try again.')
+  }
+
+  /** @param replaced version whose access token is refused, or ends soon */
+  #taken(row: OpenedRow, replaced: number): Obtained | undefined {
+    if (row.state === 'needed') throw notGranted(this.#setting)
+    if (row.version !== this.#latest.version) this.#latest = row
+    const value = row.version === replaced ? undefined : accessOf(row, this.#parts.clock.now())
+    return value === undefined || value.lifetimeMs < leastLeftMs ? undefined : this.#current(value, this.#latest)
+  }
+
+  /** Takes the first refresh token of the settings, unless it was used before. */
+  async #seeded(row: OpenedRow): Promise<OpenedRow> {
+    const seed = await this.#seed()
+    if (seed === undefined || isUsed(row, seed)) return row
+    const next: OpenedRow = {
+      ...{ version: row.version + 1, state: 'ready', rotates: 0 },
+      held: { refreshToken: seed, seeds: withSeed(row.held.seeds, seed) },
+    }
+    const entry = this.#entry('credential.connected', { from: 'settings' })
+    await this.#parts.table.put(this.#sealed(next), { entry })
+    return this.#read()
+  }
+
+  async #seed(): Promise<string | undefined> {
+    const { RefreshToken } = this.#setting
+    return RefreshToken === undefined ? undefined : this.#parts.secrets.read(RefreshToken)
+  }
+
+  /** Sends the refresh token, if no other gateway does. Undefined: there is, or will be, another version. */
+  async #renewed(row: OpenedRow, signal: AbortSignal): Promise<Obtained | undefined> {
+    const { table, clock } = this.#parts
+    const now = clock.now()
+    const changed = this.#changed.promise
+    const lease = { name: this.#name, version: row.version, now, until: now + this.#limitMs + leaseMarginMs }
+    if (!(await table.lease(lease))) {
+      await Promise.race([changed, sleep(lookAgainMs, undefined, { signal })])
+      return undefined
+    }
+    const redeemed = await this.#redeem(row, signal)
+    return redeemed && this.#keep(row, redeemed, now)
+  }
+
+  async #redeem(row: OpenedRow, signal: AbortSignal): Promise<Redeemed | undefined> {
+    const { refreshToken, seeds } = row.held
+    if (refreshToken === undefined) throw notGranted(this.#setting)
+    try {
+      const { redeem } = await import('./token-requests.ts')
+      return await redeem(this.#setting, this.#parts, { refreshToken, signal })
+    } catch (error) {
+      if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
+      const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds } }
+      // The version that another gateway, or a person, has stored meanwhile may be valid.
+      if (!(await this.#parts.table.put(this.#sealed(next), {}))) return undefined
+      throw error
+    }
+  }
+
+  /** @param at when it was asked for, milliseconds since the epoch */
+  async #keep(row: OpenedRow, redeemed: Redeemed, at: number): Promise<Obtained | undefined> {
+    const { value, lifetimeMs, refreshToken } = redeemed
+    const until = lifetimeMs === Number.POSITIVE_INFINITY ? null : at + lifetimeMs
+    const held = { refreshToken: refreshToken ?? row.held.refreshToken, seeds: row.held.seeds }
+    const next: OpenedRow = {
+      ...{ version: row.version + 1, state: 'ready', rotates: refreshToken === undefined ? row.rotates : 1 },
+      held: { ...held, access: { token: value, at, until } },
+    }
+    const rotated = this.#entry('credential.renewed', { version: next.version })
+    const stored = this.#sealed(next)
+    // A person has taken the grant back, or granted another one.
+    if (this.#latest.version > row.version) return undefined
+    this.#latest = next
+    this.#unstored = { row: next, stored, entry: refreshToken === undefined ? undefined : rotated }
+    // The grant is in this token alone: without the store it is used all the same.
+    await inTime(this.#storeLate(), storeWithinMs, () => false)
+    return this.#latest === next ? this.#current({ value, lifetimeMs }, next) : undefined
+  }
+
+  #current(value: Obtained, row: OpenedRow): Obtained {
+    return { ...value, isCurrent: () => this.#latest === row }
+  }
+
+  /** Stores the row that is not stored yet. False: the store is away. */
+  async #storeLate(): Promise<boolean> {
+    const unstored = this.#unstored
+    if (unstored === undefined) return true
+    const { table, report } = this.#parts
+    try {
+      if (!(await table.put(unstored.stored, { entry: unstored.entry }))) {
+        // It is there, and the answer was lost; or a change of a person, which counts more.
+        const stored = await table.of(this.#name)
+        if (!isSame(unstored, stored) || this.#latest !== unstored.row) await this.#adopt(stored)
+      }
+      if (this.#unstored === unstored) this.#unstored = undefined
+      return true
+    } catch (error) {
+      report('a new token could not be stored: it is used, and stored later', error)
+      return false
+    }
+  }
+
+  async #adopt(stored: StoredCredential | undefined): Promise<void> {
+    const row = openRow(this.#parts.sealingKeys, stored)
+    this.#unstored = undefined
+    this.#latest = row
+    const isNeeded = row.state === 'needed' && row.version > 0
+    await this.#parts.onChange(accessOf(row, this.#parts.clock.now()), isNeeded ? notGranted(this.#setting) : undefined)
+  }
+
+  /** One that cannot be opened is of no use, and can be replaced as well. */
+  #openedOrEmpty(stored: StoredCredential | undefined): OpenedRow {
+    try {
+      return openRow(this.#parts.sealingKeys, stored)
+    } catch {
+      return { ...noRow, version: stored?.version ?? 0 }
+    }
+  }
+
+  async #read(): Promise<OpenedRow> {
+    return openRow(this.#parts.sealingKeys, await this.#parts.table.of(this.#name))
+  }
+
+  #sealed(row: OpenedRow): StoredCredential {
+    return sealRow(this.#parts.sealingKeys, this.#name, row)
+  }
+
+  #entry(action: string, details: AuditEntry['details']): AuditEntry {
+    return { at: this.#parts.clock.now(), actor: 'gateway', action, subject: this.#name, requestId: null, details }
+  }
+}
+
+/** Each is sealed with a nonce of its own. */
+const isSame = ({ stored }: Unstored, found: StoredCredential | undefined): boolean =>
+  found !== undefined && Buffer.from(found.sealed).equals(stored.sealed)
+
+const notGranted = ({ Name }: CredentialSetting): CredentialError =>
+  new CredentialError('needed', `A person must grant access: agent-gateway credential connect ${Name}.`)

@@ -1,0 +1,66 @@
+/** Rows of granted tokens as they are sealed. */
+import { hash } from 'node:crypto'
+import { seal, unseal } from '../hitl/seal.ts'
+import type { StoredCredential } from '../storage/credentials.ts'
+import type { Obtained } from './obtain.ts'
+import { CredentialError } from './state.ts'
+
+/** The first one seals, all of them open. */
+export type SealingKeys = readonly [Uint8Array, ...Uint8Array[]]
+
+/** What is sealed of a row. */
+interface HeldTokens {
+  readonly refreshToken?: string | undefined
+  readonly access?: { readonly token: string; readonly at: number; readonly until: number | null } | undefined
+  /** SHA-256 of first refresh tokens of the settings that were used, the latest last: none is used twice. */
+  readonly seeds: readonly string[]
+}
+
+/** A row that could be opened. */
+export interface OpenedRow extends Omit<StoredCredential, 'sealed' | 'name'> {
+  readonly held: HeldTokens
+}
+
+export const noRow: OpenedRow = { version: 0, state: 'needed', rotates: 0, held: { seeds: [] } }
+
+/** An access token as it is stored. */
+export interface StoredValue extends Obtained {
+  /** Milliseconds since the epoch. */
+  readonly renewedAt: number
+}
+
+export function sealRow([key]: SealingKeys, name: string, { held, ...row }: OpenedRow): StoredCredential {
+  const sealed = seal(key, labelOf(name, row.version), Buffer.from(JSON.stringify(held)))
+  return { name, ...row, sealed }
+}
+
+/** @throws CredentialError when it was sealed for another row or version, or with another key */
+export function openRow(keys: SealingKeys, stored: StoredCredential | undefined): OpenedRow {
+  if (stored === undefined) return noRow
+  const { name, version, state, rotates, sealed } = stored
+  const plain = unseal(keys, labelOf(name, version), sealed)
+  if (plain === undefined) {
+    throw new CredentialError('failing', 'The stored token cannot be opened: it was sealed with another key.')
+  }
+  // Written by `sealRow`.
+  return { version, state, rotates, held: JSON.parse(plain.toString()) as HeldTokens }
+}
+
+/** A copy of another row, or of another version, does not open. */
+const labelOf = (name: string, version: number): string => `credential:${name}:${version}`
+
+/** Undefined when there is none that may be sent at `now`. */
+export function accessOf({ held: { access }, state }: OpenedRow, now: number): StoredValue | undefined {
+  if (access === undefined || state === 'needed') return undefined
+  const lifetimeMs = access.until === null ? Number.POSITIVE_INFINITY : access.until - now
+  return lifetimeMs > 0 ? { value: access.token, lifetimeMs, renewedAt: access.at } : undefined
+}
+
+export const isUsed = ({ held }: OpenedRow, seed: string): boolean => held.seeds.includes(digestOf(seed))
+
+export const withSeed = (seeds: readonly string[], seed: string): readonly string[] =>
+  [...seeds.filter(known => known !== digestOf(seed)), digestOf(seed)].slice(-keptSeeds)
+
+const keptSeeds = 8
+
+const digestOf = (seed: string): string => hash('sha256', seed)

@@ -1,0 +1,177 @@
+/** A server that issues tokens: where it is, who the gateway is there, and what its answers mean. */
+import * as oauth from 'oauth4webapi'
+import type { CredentialSetting } from '../config/credentials.ts'
+import { hasContentCoding } from '../http/headers.ts'
+import { assertionTimes, signatureOf } from '../tokens/assertion.ts'
+import { privateKey } from './keys.ts'
+import { type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
+import { CredentialError } from './state.ts'
+
+/** Life of a token whose server does not state it, milliseconds. */
+const usualLifetimeMs = 3_600_000
+const neverAborts = new AbortController().signal
+
+/** How long a server may take, milliseconds. */
+export const limitOf = ({ TimeoutSeconds }: Pick<CredentialSetting, 'TimeoutSeconds'>): number => TimeoutSeconds * 1_000
+
+/** A server, and the client that the gateway is there. */
+export interface TokenEndpoint {
+  readonly server: oauth.AuthorizationServer
+  readonly client: oauth.Client
+  readonly options: { readonly signal: AbortSignal; readonly [oauth.customFetch]: TokenFetch }
+}
+
+/** Rejects when the document of the issuer cannot be had. @param tokenUrl instead of that of the settings */
+export async function endpointOf(
+  setting: CredentialSetting,
+  parts: SourceParts,
+  { signal, tokenUrl = setting.TokenUrl }: { readonly signal: AbortSignal; readonly tokenUrl?: string | undefined },
+): Promise<TokenEndpoint> {
+  const { Issuer, Name, ClientId = 'agent-gateway' } = setting
+  // An assertion names its client itself.
+  const rest = { client: { client_id: ClientId }, options: { [oauth.customFetch]: fetchWith(setting, parts), signal } }
+  if (tokenUrl !== undefined) {
+    return { server: { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl }, ...rest }
+  }
+  if (Issuer === undefined) throw new CredentialError('failing', `TokenUrl must be set for ${Name}.`)
+  const known = parts.servers.get(Issuer)
+  const server = known ?? (await discovered(setting, parts, { issuer: Issuer, signal }))
+  parts.servers.set(Issuer, server)
+  return { server, ...rest }
+}
+
+/** OpenID Connect Discovery section 4, or RFC 8414. A document of another issuer is of no use: it would name its own endpoints. */
+async function discovered(
+  setting: CredentialSetting,
+  parts: SourceParts,
+  { issuer, signal }: { readonly issuer: string; readonly signal: AbortSignal },
+): Promise<oauth.AuthorizationServer> {
+  const expected = new URL(issuer)
+  const read: NonNullable<oauth.DiscoveryRequestOptions[typeof oauth.customFetch]> = async url => {
+    const headers = ['Accept', 'application/json', 'Accept-Encoding', 'identity']
+    const message = { method: 'GET', url, headers, body: '' } as const
+    const { status, body } = await parts.ownRequests.ask(message, signal, limitOf(setting))
+    // Others need not be JSON.
+    const text = status === 200 ? JSON.stringify(jsonOf(body)) : '{}'
+    return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+  }
+  const ask = async (algorithm: 'oidc' | 'oauth2') =>
+    oauth.processDiscoveryResponse(
+      expected,
+      await oauth.discoveryRequest(expected, { algorithm, [oauth.customFetch]: read }),
+    )
+  return ask('oidc').catch(() =>
+    ask('oauth2').catch(error => {
+      throw problemOf(error)
+    }),
+  )
+}
+
+export function parametersOf({ Scope, Audience, Resource, Type }: CredentialSetting): Record<string, string> {
+  return {
+    ...(Scope === undefined ? {} : { scope: Scope }),
+    ...(Resource === undefined ? {} : { resource: Resource }),
+    // That of JwtBearer is in its assertion.
+    ...(Audience === undefined || Type === 'JwtBearer' ? {} : { audience: Audience }),
+  }
+}
+
+export async function clientAuthentication(
+  setting: CredentialSetting,
+  { clock, secrets }: SourceParts,
+): Promise<oauth.ClientAuth> {
+  if (setting.ClientAuth === 'None') return oauth.None()
+  const secret = await secrets.read(secretOf(setting))
+  if (setting.ClientAuth === 'Basic') return oauth.ClientSecretBasic(secret)
+  if (setting.ClientAuth === 'Post') return oauth.ClientSecretPost(secret)
+  if (setting.ClientAuth === 'Assertion') return assertedClient(secret)
+  const key = privateKey(secret, setting)
+  const { webCrypto } = signatureOf(key)
+  return oauth.PrivateKeyJwt(key.toCryptoKey(webCrypto, false, ['sign']), {
+    [oauth.modifyAssertion]: (_, payload) => {
+      const { iat, exp } = assertionTimes(clock.now())
+      Object.assign(payload, { iat, nbf: iat, exp })
+    },
+  })
+}
+
+/** RFC 7523 section 2.2: another server has signed who the client is. */
+function assertedClient(assertion: string): oauth.ClientAuth {
+  return (_, { client_id: id }, form) => {
+    form.set('client_id', id)
+    form.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    form.set('client_assertion', assertion)
+  }
+}
+
+/** The answer of a token server. Rejects with an error that has nothing of the answer in its message. */
+export const answered = <T>(request: Promise<T>): Promise<T> =>
+  request.catch(error => {
+    throw problemOf(error)
+  })
+
+/** @param usualMs life of a token whose server does not state it */
+export function tokenIn(
+  { access_token: token, expires_in: seconds }: oauth.TokenEndpointResponse,
+  setting: CredentialSetting,
+  usualMs: number = usualLifetimeMs,
+): Obtained {
+  return { value: sendable(token, setting), lifetimeMs: seconds === undefined ? usualMs : seconds * 1_000 }
+}
+
+/** Codes that no further attempt can change: a person has to grant access again (RFC 6749 section 5.2). */
+const needsPerson: ReadonlySet<string> = new Set(['invalid_grant'])
+
+/** Errors of the library about an answer. */
+const unusable = [oauth.OperationProcessingError, oauth.WWWAuthenticateChallengeError, oauth.UnsupportedOperationError]
+
+function problemOf(error: unknown): unknown {
+  if (error instanceof oauth.ResponseBodyError) {
+    const code = /^[\w.-]{1,64}$/.test(error.error) ? error.error : 'an error'
+    const kind = needsPerson.has(code) ? 'needed' : 'failing'
+    return new CredentialError(kind, `The token server answers ${code} (status ${error.status}).`)
+  }
+  // Messages of the library say what is wrong with the answer, and never what is in it.
+  return error instanceof Error && unusable.some(kind => error instanceof kind)
+    ? new CredentialError('failing', `The answer of the token server cannot be used: ${error.message}.`)
+    : error
+}
+
+type TokenFetch = NonNullable<oauth.TokenEndpointRequestOptions[typeof oauth.customFetch]>
+
+/** The library's requests take the gateway's way to other servers, with its checks of addresses; no redirect is followed. */
+function fetchWith(setting: CredentialSetting, { ownRequests }: SourceParts): TokenFetch {
+  return async (url, { headers, body = '', signal }) => {
+    const fields = [...Object.entries(headers), ['accept-encoding', 'identity']].flat()
+    const message = { url, headers: fields, body: String(body) }
+    const answer = await ownRequests.ask(message, signal ?? neverAborts, limitOf(setting))
+    if (hasContentCoding(answer.fields))
+      throw new CredentialError('failing', 'The token server sent a compressed answer.')
+    // A revocation is answered without a body (RFC 7009 section 2.2).
+    if (answer.status === 200 && answer.body.byteLength === 0) return new Response(null)
+    const { status, text } = mended(answer.status, answer.body)
+    return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+  }
+}
+
+/**
+ * Answers of servers that differ from RFC 6749 section 5 in ways that are known and harmless: no `token_type`, the life as
+ * text, an error with status 200. An id token says nothing about the access.
+ */
+function mended(status: number, body: Uint8Array): { readonly status: number; readonly text: string } {
+  const { id_token: _, ...answer } = jsonOf(body)
+  if (status === 200 && typeof answer['error'] === 'string') return { status: 400, text: JSON.stringify(answer) }
+  const { expires_in: seconds, token_type: type = 'bearer' } = answer
+  const life = typeof seconds === 'string' && /^\d{1,9}$/.test(seconds) ? { expires_in: Number(seconds) } : {}
+  return { status, text: JSON.stringify({ ...answer, ...life, token_type: type }) }
+}
+
+export function jsonOf(body: Uint8Array): Record<string, unknown> {
+  try {
+    const found: unknown = JSON.parse(Buffer.from(body).toString())
+    if (typeof found === 'object' && found !== null) return { ...found }
+  } catch {
+    // Named below.
+  }
+  throw new CredentialError('failing', 'The answer of the token server is not JSON.')
+}

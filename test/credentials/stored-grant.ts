@@ -1,0 +1,220 @@
+/** Threat T87 of SECURITY.md. */
+import t from 'tap'
+import { credentialFleet } from '../fixtures/credential-fleet.ts'
+
+const entry = { at: 1, actor: 'admin', action: 'credential.connected', subject: 'shop', requestId: null, details: {} }
+const isNeeded = { problem: { kind: 'needed', text: /credential connect shop/ } }
+
+async function connected() {
+  const fleet = credentialFleet()
+  const [one, two] = [fleet.gateway('one'), fleet.gateway('two')]
+  await one.grant.connect('first', entry)
+  return { fleet, one, two }
+}
+
+t.test(
+  'a token that a person has granted is exchanged once for all gateways, also by many requests at once',
+  async t => {
+    const { fleet, one, two } = await connected()
+    const asked = Array.from({ length: 40 }, (_, at) => (at % 2 === 0 ? one : two).keeper.renewed(undefined))
+    t.ok((await Promise.all(asked)).every(({ value }) => value === 'access-1'))
+    t.equal(fleet.server.asked.length, 1)
+    t.match(fleet.server.asked[0]?.form, { grant_type: 'refresh_token', refresh_token: 'first' })
+    t.strictSame(
+      fleet.trail.map(({ action }) => action),
+      ['credential.connected', 'credential.renewed'],
+    )
+  },
+)
+
+t.test('many rotations in turn by gateways whose clocks stand in the same place never reuse a token', async t => {
+  const { fleet, one, two } = await connected()
+  for (let round = 0; round < 50; round++) {
+    fleet.clock.advance(3_500_000)
+    await Promise.all([one, two, one].map(({ keeper }) => keeper.renewed(undefined)))
+    t.equal(one.keeper.state.value, two.keeper.state.value)
+  }
+  t.equal(fleet.server.asked.length, 50)
+  t.equal(fleet.server.reuses, 0)
+})
+
+t.test('a gateway that starts takes the stored token, and renews one that ends soon', async t => {
+  const { fleet, one } = await connected()
+  await one.keeper.renewed(undefined)
+  const late = fleet.gateway('late')
+  await late.grant.follow(undefined)
+  t.equal(late.keeper.state.value, 'access-1')
+  fleet.clock.advance(3_550_000)
+  const last = fleet.gateway('last')
+  t.equal((await last.keeper.renewed(undefined)).value, 'access-2')
+})
+
+t.test(
+  'the gateway that has the lease renews; another one waits, and takes over when it does not come back',
+  async t => {
+    const { fleet, one, two } = await connected()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    fleet.server.onAsk = () => promise
+    const first = one.keeper.renewed(undefined)
+    const second = two.keeper.renewed(undefined)
+    resolve()
+    t.strictSame([(await first).value, (await second).value], ['access-1', 'access-1'])
+    Object.assign(fleet.rows.get('shop')!, { leaseOwner: 'killed', leaseUntil: fleet.clock.now() + 30_000 })
+    fleet.clock.advance(3_600_000)
+    t.equal((await two.keeper.renewed(undefined)).value, 'access-2')
+  },
+)
+
+t.test('a gateway that waits for another one gives up in its time', async t => {
+  const { fleet, one } = await connected()
+  Object.assign(fleet.rows.get('shop')!, { leaseOwner: 'killed', leaseUntil: fleet.clock.now() + 30_000 })
+  const waiting = one.keeper.renewed(undefined)
+  fleet.clock.advance(10_000)
+  t.match((await waiting).problem, { kind: 'failing', text: /Another gateway renews/ })
+  t.equal(fleet.server.asked.length, 0)
+})
+
+t.test('a token that the store does not take is sent all the same, and stored as soon as it does', async t => {
+  const { fleet, one, two } = await connected()
+  fleet.server.onAsk = () => {
+    fleet.isAway = true
+  }
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-1')
+  t.equal(fleet.rows.get('shop')?.version, 1)
+  fleet.clock.advance(3_550_000)
+  t.match(
+    (await one.keeper.renewed(undefined)).problem,
+    { text: /not stored yet/ },
+    'its refresh token must not be lost',
+  )
+  await one.grant.sweep()
+  fleet.isAway = false
+  await one.grant.sweep()
+  t.equal(fleet.rows.get('shop')?.version, 2)
+  t.ok(fleet.reports.length > 0)
+  fleet.clock.advance(120_000)
+  t.equal((await two.keeper.renewed(undefined)).value, 'access-2')
+  t.equal(fleet.server.reuses, 0)
+})
+
+t.test('a write whose answer was lost is not made twice', async t => {
+  const { fleet, one } = await connected()
+  fleet.losesAnswer = true
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-1')
+  fleet.losesAnswer = false
+  await one.grant.sweep()
+  t.equal(fleet.rows.get('shop')?.version, 2)
+  t.equal(one.keeper.state.value, 'access-1')
+  fleet.clock.advance(3_600_000)
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
+})
+
+t.test('a grant that was taken back needs a person, in all gateways, and a new one ends that', async t => {
+  const { fleet, one, two } = await connected()
+  fleet.server.valid = 'another'
+  t.match(await one.keeper.renewed(undefined), { problem: { kind: 'needed', text: /invalid_grant/ } })
+  t.match(two.keeper.state, isNeeded)
+  t.match(one.problems, [/invalid_grant/])
+  t.match(await two.keeper.renewed(undefined), isNeeded)
+  t.equal(fleet.server.asked.length, 1, 'the token is not sent again')
+  fleet.server.valid = 'another'
+  await two.grant.connect('another', entry)
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
+  t.equal(two.keeper.state.value, 'access-2')
+})
+
+t.test('a disconnected credential is sent by no gateway, not even by one that renews it at the time', async t => {
+  const { fleet, one, two } = await connected()
+  await one.keeper.renewed(undefined)
+  fleet.clock.advance(3_600_000)
+  let taken: string | undefined
+  fleet.server.onAsk = async () => {
+    taken = await two.grant.disconnect({ ...entry, action: 'credential.disconnected' })
+  }
+  t.match(await one.keeper.renewed(undefined), isNeeded)
+  t.equal(taken, 'refresh-1')
+  for (const { keeper } of [one, two]) t.match(keeper.state, { value: undefined, ...isNeeded })
+})
+
+t.test('a person who takes back a grant while the store is away for its gateway wins', async t => {
+  const { fleet, one, two } = await connected()
+  fleet.server.onAsk = () => {
+    fleet.isAway = true
+  }
+  await one.keeper.renewed(undefined)
+  fleet.isAway = false
+  await two.grant.disconnect(entry)
+  t.match(one.keeper.state, { value: undefined, ...isNeeded })
+  await one.grant.sweep()
+  t.match(one.keeper.state, isNeeded)
+})
+
+t.test('the first token of the settings is used once, and another one replaces what is stored', async t => {
+  const fleet = credentialFleet({ RefreshToken: 'seed' })
+  fleet.secrets.set('seed', 'first')
+  const one = fleet.gateway('one')
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-1')
+  t.match(fleet.trail[0], { action: 'credential.connected', details: { from: 'settings' } })
+  fleet.clock.advance(3_600_000)
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
+  t.equal(fleet.server.asked[1]?.form['refresh_token'], 'refresh-1', 'not the first one again')
+  fleet.server.valid = 'second'
+  fleet.secrets.set('seed', 'second')
+  t.ok(one.keeper.reads('seed'))
+  await one.keeper.restart()
+  t.equal(one.keeper.state.value, 'access-3')
+  fleet.secrets.set('seed', 'first')
+  await one.keeper.restart()
+  t.equal(fleet.server.reuses, 0, 'a gateway with the old settings does not bring the old one back')
+  await one.grant.disconnect(entry)
+  t.match(await one.keeper.renewed(undefined), isNeeded)
+})
+
+t.test('a credential that nobody has connected needs a person', async t => {
+  const { keeper, grant } = credentialFleet().gateway('one')
+  await grant.follow(undefined)
+  t.equal(keeper.state.problem, undefined, 'nobody has asked for it')
+  t.match(await keeper.renewed(undefined), isNeeded)
+})
+
+t.test('what is stored is sealed for its name and version, and does not open elsewhere', async t => {
+  const { fleet, one, two } = await connected()
+  await one.keeper.renewed(undefined)
+  const row = fleet.rows.get('shop')!
+  t.notMatch(Buffer.from(row.sealed).toString('latin1'), /access|refresh/)
+  await fleet.change({ ...row, version: 9 })
+  t.match(two.keeper.state, { value: undefined, problem: { kind: 'failing' } })
+  t.match((await two.keeper.renewed(undefined)).problem, { text: /sealed with another key/ })
+  await two.grant.connect(fleet.server.valid, entry)
+  t.equal((await two.keeper.renewed(undefined)).value, 'access-2', 'a person can replace it')
+})
+
+t.test('a stored token that cannot be read is sent no more', async t => {
+  const { fleet, one, two } = await connected()
+  await one.keeper.renewed(undefined)
+  fleet.isAway = true
+  await two.grant.follow(7)
+  t.match(two.keeper.state, { value: undefined, problem: { kind: 'failing' } })
+  fleet.isAway = false
+  t.equal((await two.keeper.renewed(undefined)).value, 'access-1')
+})
+
+t.test('a server that states no life gives a token that is sent until it is refused', async t => {
+  const { fleet, one } = await connected()
+  fleet.server.answer = { access_token: 'endless', token_type: 'bearer' }
+  const { value, freshUntil, version } = await one.keeper.renewed(undefined)
+  t.strictSame({ value, freshUntil }, { value: 'endless', freshUntil: Number.POSITIVE_INFINITY })
+  t.equal(fleet.rows.get('shop')?.rotates, 0)
+  fleet.server.answer = { access_token: 'next', token_type: 'bearer' }
+  t.equal((await one.keeper.renewed(version)).value, 'next')
+  t.equal(fleet.server.asked[1]?.form['refresh_token'], 'first', 'the server gave no other one')
+})
+
+t.test('a server that fails otherwise costs nothing but time', async t => {
+  const { fleet, one } = await connected()
+  Object.assign(fleet.server, { status: 500, answer: '<html>' })
+  t.match((await one.keeper.renewed(undefined)).problem, { kind: 'failing' })
+  Object.assign(fleet.server, { status: 200, answer: undefined })
+  fleet.clock.advance(2_000)
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
+})
