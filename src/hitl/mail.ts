@@ -4,7 +4,7 @@ import { getCACertificates } from 'node:tls'
 import { isLoopback } from '../base/address.ts'
 import type { HitlEvent } from './events.ts'
 import { linkOf, listLink, type MessageOptions } from './messages/message.ts'
-import { fit, type Notice, noticeOf, noticeOfMore } from './messages/notice.ts'
+import { fit, type Notice, noticeOf, noticeOfMore, plainText } from './messages/notice.ts'
 import { type MailSettings, type NotAccepted, queuesOfMail, type Receiver } from './receiver.ts'
 
 export interface MailParts extends Pick<MessageOptions, 'publicUrl'> {
@@ -35,7 +35,7 @@ export function mailReceiver(parts: MailParts): Receiver {
 
 /** The subject is on locked screens: it has the name of the agent alone. */
 function subjectOf({ type, data }: HitlEvent): string {
-  const who = fit(String(data['agentName'] ?? data['agentId']))
+  const who = fit(plainText(String(data['agentName'] ?? data['agentId'])))
   return type === 'pending' ? `Review needed: ${who}` : `${who}: ${type}`
 }
 
@@ -62,7 +62,9 @@ async function send(notice: Notice, subject: string, { parts, signal }: SendTerm
     getSocket: (_, done) => done(null, { connection }),
   })
   try {
-    await transport.sendMail({ from: settings.From, to: [...settings.To], subject, text: textOf(notice) })
+    // No reader's vacation answers it (RFC 3834 section 5).
+    const headers = { 'Auto-Submitted': 'auto-generated' }
+    await transport.sendMail({ from: settings.From, to: [...settings.To], subject, text: textOf(notice), headers })
     return undefined
   } catch (error) {
     const reply = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : undefined
@@ -74,6 +76,11 @@ async function send(notice: Notice, subject: string, { parts, signal }: SendTerm
 }
 
 function textOf({ headline, facts, link }: Notice): string {
-  const lines = [headline, '', ...facts.map(([name, value]) => fit(`${name}: ${value}`))]
-  return [...lines, ...(link === undefined ? [] : ['', `Open in the console: ${link}`]), ''].join('\r\n')
+  const lines = facts.map(([name, value]) => fit(`${name}: ${value}`))
+  return [
+    fit(headline),
+    ...(lines.length > 0 ? ['', ...lines] : []),
+    ...(link === undefined ? [] : ['', `Open in the console: ${link}`]),
+    '',
+  ].join('\r\n')
 }

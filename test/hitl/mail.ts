@@ -48,6 +48,8 @@ t.test('a request is one message of plain text to all reviewers, with the facts 
   const [message = ''] = server.messages
   t.match(message, 'Subject: Review needed: desk\r\n')
   t.match(message, 'Content-Type: text/plain; charset=utf-8')
+  t.match(message, 'Auto-Submitted: auto-generated', 'no vacation answers it')
+  t.match(textOf(message), /^\r\n\r\nReview needed until 2026-11-24 12:00 UTC\r\n\r\nRequest/)
   for (const fact of ['POST https://pay.example/refunds', 'Refund 20', `${publicUrl}/console/#/requests/h1`]) {
     t.match(textOf(message), fact)
   }
@@ -56,6 +58,7 @@ t.test('a request is one message of plain text to all reviewers, with the facts 
   t.ok(server.lines.some(line => line.startsWith('AUTH PLAIN ')))
   await receiver.sendMore(pending(), 23, signal)
   t.match(server.messages[1], 'Subject: 23 more requests wait for review')
+  t.match(textOf(server.messages[1] ?? ''), /^\r\n\r\n23 more requests wait for review\r\n\r\nOpen in the console: /)
 })
 
 t.test('T36 what an agent wrote adds no field and no recipient', async t => {
@@ -67,6 +70,9 @@ t.test('T36 what an agent wrote adds no field and no recipient', async t => {
   t.notMatch(server.messages[0]!.split('\r\n\r\n', 1)[0], /^bcc/im)
   t.equal(server.lines.filter(line => line.startsWith('MAIL')).length, 1)
   t.equal(server.lines.filter(line => line.startsWith('RCPT')).length, 2)
+  await receiver.send(pending({ agentName: '\u202egnp ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2' }), signal)
+  t.match(server.messages[1], /Subject: Review needed: \\u\{202e\}gnp\s+\[redacted: github-token\]/)
+  t.notMatch(server.messages[1], 'ghp_a1B2')
 })
 
 t.test('a server elsewhere gets neither password nor message without TLS that its certificate proves', async t => {

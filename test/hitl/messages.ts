@@ -49,6 +49,15 @@ for (const format of [...chats, 'pagerDuty'] as const) {
     t.notMatch(all, /anna&|t0psecret|0123456789abc/)
   })
 
+  t.test(`T35 ${format} gets no secret that a detector knows, wherever it stands`, async t => {
+    const token = `ghp_${'a1B2'.repeat(9)}`
+    const url = `https://pay.example/hooks/${token}/refunds`
+    const key = `-----BEGIN PRIVATE ${''}KEY-----\n${'MIIEvQIBADANBgkq'.repeat(4)}\n-----END PRIVATE ${''}KEY-----`
+    const all = texts(content(format, pending({ url, agentName: token, ruleReason: key })))
+    t.match(all.join('\n'), 'https://pay.example/hooks/[redacted: github-token]/refunds')
+    t.notMatch(all.join('\n'), /ghp_a1|MIIEvQ/)
+  })
+
   t.test(`${format} gets the outcome and who decided`, async t => {
     const all = texts(content(format, ended('denied'))).join('\n')
     t.match(all, 'Request h1: denied')
@@ -61,6 +70,11 @@ for (const format of [...chats, 'pagerDuty'] as const) {
       t.ok(value.length <= 200 || value.includes('\n'), value)
       t.ok(value.split('\n').every(line => line.length <= 200))
       t.notMatch(value, '\u202e')
+    }
+    const about = { agentId: 'a1', agentName: `\u202e${hostile}`, byName: '\u202e', by: 'r1', cause: '\u202e' }
+    for (const hitlId of ['h1', null]) {
+      const all = texts(content(format, { id: 'e', type: 'quarantined', at: 0, hitlId, data: about }))
+      t.notMatch(all.join(), '\u202e')
     }
   })
 }

@@ -1,6 +1,7 @@
 /** What a message for people says of an event: short plain texts, without bodies, queries, header values or tokens. */
 import { escapeDeceptive } from '../../base/deceptive.ts'
 import { redactPath, redactText } from '../../base/redact.ts'
+import { secretSearch } from '../../policy/detectors/detectors.ts'
 import type { HitlEvent } from '../events.ts'
 
 /** A value may come from an agent: each format writes it as plain text, with `fit`. */
@@ -19,12 +20,14 @@ const digestShown = 12
 
 /** A notice of one event. */
 export function noticeOf({ type, hitlId, data }: HitlEvent, link: string | undefined): Notice {
-  if (type === 'pending') return { headline: `Review needed until ${data['expiresAt']}`, facts: factsOf(data), link }
+  if (type === 'pending') {
+    return { headline: `Review needed until ${minuteOf(String(data['expiresAt']))}`, facts: factsOf(data), link }
+  }
   const facts = factsIn([
     ['By', nameOf(data, 'byName', 'by')],
     ['Cause', data['cause']],
   ])
-  return { headline: `${subjectOf(hitlId, data)}: ${type}`, facts, link }
+  return { headline: plainText(`${subjectOf(hitlId, data)}: ${type}`), facts, link }
 }
 
 function subjectOf(hitlId: string | null, data: HitlEvent['data']): string {
@@ -55,12 +58,28 @@ function factsOf(data: HitlEvent['data']): Notice['facts'] {
   ])
 }
 
-/** What is there, as plain text: secrets are marked, and nothing hides or reorders it. */
+/** `2026-11-24 12:00 UTC` of ISO 8601. */
+const minuteOf = (time: string): string => time.replace(/T(\d\d:\d\d).*/, ' $1 UTC')
+
+/** Secrets in it are marked, and nothing hides or reorders it. */
+export const plainText = (text: string): string => escapeDeceptive(withoutSecrets(redactText(text)))
+
+/** What detectors know by its form is marked: its word, or the whole text when it goes over several. */
+function withoutSecrets(text: string): string {
+  if (secretSearch.find(text) === undefined) return text
+  const marked = text.split(/([\s/]+)/).map(word => markOf(word) ?? word)
+  return markOf(marked.join('')) ?? marked.join('')
+}
+
+function markOf(text: string): string | undefined {
+  const found = secretSearch.find(text)
+  return found && `[redacted: ${found}]`
+}
+
+/** What is there, as plain text. */
 export function factsIn(facts: readonly (readonly [string, unknown])[]): Notice['facts'] {
   return facts.flatMap(([name, value]) =>
-    typeof value === 'string' && value !== ''
-      ? [[escapeDeceptive(name), escapeDeceptive(redactText(value))] as const]
-      : [],
+    typeof value === 'string' && value !== '' ? [[escapeDeceptive(name), plainText(value)] as const] : [],
   )
 }
 

@@ -1,10 +1,8 @@
 /** Sends pushes to the browsers of reviewers at one push service. They are for locked screens: agent and rule alone. */
-import { escapeDeceptive } from '../../base/deceptive.ts'
-import { redactText } from '../../base/redact.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { PushSubscription, SubscriptionTable } from '../../storage/subscriptions.ts'
 import type { HitlEvent } from '../events.ts'
-import { fit } from '../messages/notice.ts'
+import { fit, plainText } from '../messages/notice.ts'
 import { type NotAccepted, queuesOfPush, type Receiver } from '../receiver.ts'
 import { encryptPush } from './encrypt.ts'
 import type { Vapid } from './vapid.ts'
@@ -110,6 +108,6 @@ function secondsLeft({ data }: HitlEvent, now: number): number {
 
 /** The id is not shown: the link has it. */
 export function contentOf({ hitlId, data }: HitlEvent): object {
-  const shown = (value: unknown) => (typeof value === 'string' ? fit(escapeDeceptive(redactText(value))) : undefined)
+  const shown = (value: unknown) => (typeof value === 'string' ? fit(plainText(value)) : undefined)
   return { agent: shown(data['agentName'] ?? data['agentId']), rule: shown(data['rule']), id: hitlId }
 }
