@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { installRoot, repository, run, usualPrefix, version } from './root.ts'
+import { installRoot, maintainer, repository, run, usualPrefix, version } from './root.ts'
 
 /** Packages of Debian have no files in /opt. */
 const prefix = '/usr/lib/agent-gateway'
@@ -13,8 +13,6 @@ const target = join(repository, 'build/deb')
 const source = join(repository, 'packaging/debian')
 const architecture = { x64: 'amd64' }[process.arch as string] ?? process.arch
 export const debianPackage = join(repository, `build/agent-gateway_${version}_${architecture}.deb`)
-
-const maintainer = 'agent-gateway maintainers <maintainers@agent-gateway.invalid>'
 
 const control = (kilobytes: number): string => `Package: agent-gateway
 Version: ${version}

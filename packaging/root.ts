@@ -37,7 +37,10 @@ export function run([file = '', ...args]: readonly string[], cwd = repository): 
   return execFileSync(file, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26 })
 }
 
-export const version: string = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')).version
+/** `author` is the maintainer: name and address. */
+export const { version, author: maintainer }: { readonly version: string; readonly author: string } = JSON.parse(
+  readFileSync(join(repository, 'package.json'), 'utf8'),
+)
 
 /** Writes the folder again. */
 function writeRoot(): void {

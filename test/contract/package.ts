@@ -117,3 +117,15 @@ t.test('the lock file names optional packages of all platforms: npm ci refuses o
 t.test('the version of the package is that of the API document', async t => {
   t.equal(readJson('package.json').version, readJson('openapi.json').info.version)
 })
+
+t.test('the repository, its owners and the maintainer are those of package.json wherever they are named', async t => {
+  const { repository, author } = readJson('package.json')
+  const [, name = '', owner = ''] = /^git\+https:\/\/github\.com\/(([\w-]+)\/[\w.-]+)\.git$/.exec(repository.url) ?? []
+  t.match(author, /^[^<>]+ <[^@\s]+@[^@\s]+>$/, 'name and address, as packages of Debian want them')
+  const read = (path: string) => readFileSync(join(root, path), 'utf8')
+  const owners = [...read('.github/CODEOWNERS').matchAll(/@([\w-]+)\/[\w-]+/g)].map(([, of]) => of)
+  t.strictSame(new Set(owners), new Set([owner]))
+  const named = [...read('docs/install.md').matchAll(/(?:--repo |ghcr\.io\/)([\w-]+\/[\w.-]+)/g)].map(([, of]) => of)
+  t.strictSame(new Set(named), new Set([name]))
+  t.match(read('.github/workflows/release.yml'), `ghcr.io/\${GITHUB_REPOSITORY,,}`)
+})
