@@ -1,3 +1,4 @@
+import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 
 /** What is wrong with a token. Only `unknown_agent` depends on agents, and only holders of a verified token see it. */
@@ -49,9 +50,22 @@ export function presentedToken(values: readonly string[], field: string): string
   return (values.every(other => other === value) ? bearerToken(value) : undefined) ?? refuseUnreadable(field)
 }
 
+/**
+ * Values that came last. The token of each is one string from then on, so that the tables of verified tokens find it without
+ * comparing its characters.
+ */
+const bearers = new DirectMappedCache<string>(1_024)
+/** Longer values are not kept, characters. */
+const maxKept = 2_048
+
 /** The text behind `Bearer`; undefined when there is none. */
 export function bearerToken(value: string): string | undefined {
-  return value.slice(0, 7).toLowerCase() === 'bearer ' ? value.slice(7).trim() : undefined
+  const known = bearers.get(value)
+  if (known !== undefined) return known
+  if (value.slice(0, 7).toLowerCase() !== 'bearer ') return undefined
+  const token = value.slice(7).trim()
+  if (value.length <= maxKept) bearers.set(value, token)
+  return token
 }
 
 /** The password of `Basic` credentials (RFC 7617 section 2); undefined when there is none. */
