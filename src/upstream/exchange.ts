@@ -13,6 +13,7 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { idleLimitOf, type SilenceLimits } from './settings.ts'
+import { SilenceTimer } from './silence-timer.ts'
 import { type Sink, Upload } from './upload.ts'
 
 export interface ExchangeParts {
@@ -23,8 +24,6 @@ export interface ExchangeParts {
 
 /** Interim answers that an upstream may send before the real one. */
 const maxInterim = 16
-/** A time limit is counted in so many parts. */
-const limitParts = 8
 
 /** One request and its answer: what is the same over each client and protocol. Subclasses parse and write. */
 export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead> implements Control {
@@ -38,9 +37,8 @@ export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead>
   protected over = false
   readonly #limits: SilenceLimits
   readonly #lease: ConnectionLease
-  #clock: NodeJS.Timeout | undefined
-  /** Parts of the limit that went by in silence. */
-  #silence = 0
+  /** Undefined while the head of its answer is awaited on a connection that counts that time (http1.ts). */
+  #timer: SilenceTimer | undefined
   #interim = 0
 
   constructor(request: UpstreamRequest, handler: UpstreamHandler, { limits, lease }: ExchangeParts) {
@@ -76,7 +74,7 @@ export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead>
     if (this.over || this.paused) return
     this.paused = true
     // The upstream may be silent while the client does not read.
-    this.#stopClock()
+    this.#stopTimer()
     this.hold(true)
   }
 
@@ -124,27 +122,22 @@ export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead>
 
   /** An answer that waits for the rest of the request does not stand still. */
   protected progressed(): void {
-    this.#silence = 0
+    this.#timer?.restart()
   }
 
-  /**
-   * Counts silence from now on, by the limit for a head or for a body. Each call sets a number, since to set a timer again
-   * costs more: so the limit is met within one part of it.
-   */
+  /** Counts silence from now on, by the limit for a head or for a body. */
   protected watch(): void {
-    this.#silence = 0
-    if (this.#clock !== undefined || this.paused || this.over) return
-    const limit = this.head === undefined ? this.#limits.headersTimeoutMs : idleLimitOf(this.head.fields, this.#limits)
-    const part = () => {
-      this.#silence += 1
-      if (this.#silence > limitParts) this.late()
+    if (this.#timer?.runs === true) this.#timer.restart()
+    else if (!this.paused && !this.over) {
+      this.#timer ??= new SilenceTimer(() => this.late())
+      const { head } = this
+      this.#timer.begin(head === undefined ? this.#limits.headersTimeoutMs : idleLimitOf(head.fields, this.#limits))
     }
-    this.#clock = setInterval(part, limit / limitParts).unref()
   }
 
   /** The same, where the limit for a head was counted before. */
   protected watchBody(): void {
-    this.#stopClock()
+    this.#stopTimer()
     this.watch()
   }
 
@@ -154,14 +147,13 @@ export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead>
     else if (this.upload?.waits !== true) this.fail(headersTimeout())
   }
 
-  #stopClock(): void {
-    clearInterval(this.#clock)
-    this.#clock = undefined
+  #stopTimer(): void {
+    this.#timer?.stop()
   }
 
   #end(error: Error | undefined): void {
     this.over = true
-    clearInterval(this.#clock)
+    this.#stopTimer()
     this.upload?.stop()
     this.leave(error)
     this.#lease.release(error === undefined)

@@ -14,9 +14,13 @@ import {
 import { HeadMemory } from './head-memory.ts'
 import { type ExchangeEnd, Http1Exchange, type Http1Parts } from './http1-exchange.ts'
 import type { CarrierSettings } from './settings.ts'
+import { SilenceTimer } from './silence-timer.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
 export const keepAliveMargin = 2_000
+
+/** The timer of an idle connection is met up to an eighth late: it must close before the upstream does. */
+const idleShare = 8 / 9
 
 /**
  * All connections of this thread read into this buffer: each read is consumed before the next one. Streams use a new
@@ -37,9 +41,10 @@ export class Http1Connection implements Carrier {
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
   #parts: Http1Parts | undefined
-  #headersTimer: NodeJS.Timeout | undefined
-  #idleTimer: NodeJS.Timeout | undefined
-  #idleMs = 0
+  readonly #headTimer = new SilenceTimer(() => this.#exchange?.headLate())
+  readonly #idleTimer = new SilenceTimer(() => {
+    if (this.#exchange === undefined) this.#end()
+  })
   #destroyed = false
   /** An exchange has ended on this connection. */
   #served = false
@@ -127,12 +132,7 @@ export class Http1Connection implements Carrier {
 
   /** Starts the time limit for the head of the answer. */
   #watchHead(): void {
-    // Timers are set again and never cleared: that costs less for each request, and a late timer finds nothing to end.
-    if (this.#headersTimer !== undefined) this.#headersTimer.refresh()
-    else {
-      const late = () => this.#exchange?.headLate()
-      this.#headersTimer = setTimeout(late, this.#settings.headersTimeoutMs).unref()
-    }
+    this.#headTimer.begin(this.#settings.headersTimeoutMs)
   }
 
   #read(bytes: Buffer): void {
@@ -162,27 +162,14 @@ export class Http1Connection implements Carrier {
     const { keepAliveMs, maxKeepAliveMs } = this.#settings
     const idleMs = keepAlive === undefined ? keepAliveMs : Math.min(keepAlive * 1_000 - keepAliveMargin, maxKeepAliveMs)
     if (!reusable || idleMs <= 0) this.#end()
-    else this.#watchIdle(idleMs)
-  }
-
-  /** Starts the time limit of an idle connection. */
-  #watchIdle(idleMs: number): void {
-    if (this.#idleTimer !== undefined && this.#idleMs === idleMs) {
-      this.#idleTimer.refresh()
-      return
-    }
-    clearTimeout(this.#idleTimer)
-    this.#idleMs = idleMs
-    this.#idleTimer = setTimeout(() => {
-      if (this.#exchange === undefined) this.#end()
-    }, idleMs).unref()
+    else this.#idleTimer.begin(idleMs * idleShare)
   }
 
   #end(error?: Error): void {
     if (this.#destroyed) return
     this.#destroyed = true
-    clearTimeout(this.#idleTimer)
-    clearTimeout(this.#headersTimer)
+    this.#idleTimer.stop()
+    this.#headTimer.stop()
     this.#socket?.destroy()
     this.#events.onDisconnect()
     if (error !== undefined) this.#exchange?.fail(error)
