@@ -73,15 +73,15 @@ export class SpendSlots {
     this.set(slot, name, this.get(slot, name) + change)
   }
 
-  /** Slot of a key that is used now; -1 when there is none. @param onNew called for a slot that it did not have before */
-  claim(key: string, now: number, onNew: (slot: number) => void): number {
-    const slot = this.table.claim(key, other => this.isForgotten(other, now))
+  /** Slot of a key that is used now; -1 when there is none. */
+  claim(key: string, now: number): number {
+    const known = this.table.find(key)
+    const slot = known < 0 ? this.table.claim(key, other => this.isForgotten(other, now)) : known
     if (slot < 0) return slot
     if (this.get(slot, 'leased') === Number.NEGATIVE_INFINITY) {
       for (let n = 0; n < this.table.fields; n++) this.table.set(slot, n, 0)
       this.set(slot, 'stored', -1)
       this.set(slot, 'askedAt', now)
-      onNew(slot)
     }
     this.set(slot, 'requestAt', now)
     return slot

@@ -69,26 +69,39 @@ export class SpendBook {
 
   /** Reserves a call in all of its budgets, or in none. */
   reserve(charges: readonly SpendCharge[], now: number): Reserved {
-    return this.#locked(() => {
-      const slots = charges.map(({ key }) => this.#slots.claim(key, now, slot => this.#need(slot, key)))
+    // Without a closure: each call of an agent with a budget comes here.
+    const { table } = this.#slots
+    table.lock()
+    try {
+      const slots = charges.map(({ key }) => this.#claim(key, now))
       const full = slots.indexOf(-1)
       if (full >= 0) return { charge: charges[full]!, bar: 'full' }
       return this.#barOf(charges, slots, now) ?? this.#reserveIn(charges, slots)
-    })
+    } finally {
+      table.unlock()
+    }
+  }
+
+  #claim(key: string, now: number): number {
+    const slot = this.#slots.claim(key, now)
+    if (slot >= 0 && this.#slots.get(slot, 'stored') < 0) this.#need(slot, key)
+    return slot
   }
 
   /** What keeps the call from being reserved: a bar, or keys that are to be asked for. */
   #barOf(charges: readonly SpendCharge[], slots: readonly number[], now: number): Reserved {
-    const waiting: number[] = []
-    for (const [n, charge] of charges.entries()) {
+    let waiting: number[] | undefined
+    for (let n = 0; n < charges.length; n++) {
+      const charge = charges[n]!
       const slot = slots[n]!
       if (charge.passes || charge.limit === undefined || charge.amount <= this.#slots.free(slot)) continue
       const bar = this.#barAt(slot, charge, now)
       if (bar === 'away') this.#need(slot, charge.key)
       if (bar !== undefined) return { charge, bar }
+      waiting ??= []
       waiting.push(n)
     }
-    if (waiting.length === 0) return undefined
+    if (waiting === undefined) return undefined
     for (const n of waiting) this.#slots.wait(slots[n]!, charges[n]!.amount)
     return waiting.map(n => charges[n]!.key)
   }
@@ -101,7 +114,8 @@ export class SpendBook {
   }
 
   #reserveIn(charges: readonly SpendCharge[], slots: readonly number[]): undefined {
-    for (const [n, { key, amount }] of charges.entries()) {
+    for (let n = 0; n < charges.length; n++) {
+      const { key, amount } = charges[n]!
       const slot = slots[n]!
       this.#slots.reserve(slot, amount)
       this.#slots.add(slot, 'demand', amount)
@@ -117,15 +131,20 @@ export class SpendBook {
 
   /** Ends what `reserve` reserved in this thread. Call it once for each. */
   settle({ key, amount }: Pick<SpendCharge, 'key' | 'amount'>, { cost, isEstimated, isCall }: SpendEnd): void {
-    // A slot is kept while anything is reserved in it.
-    this.#change(key, slot => {
-      const slots = this.#slots
+    const slots = this.#slots
+    slots.table.lock()
+    try {
+      const slot = slots.table.find(key)
+      // A slot is kept while anything is reserved in it.
+      if (slot < 0) return
       slots.reserve(slot, -amount)
       slots.add(slot, 'spent', cost)
       if (isEstimated) slots.add(slot, 'estimated', cost)
       if (isCall) slots.add(slot, 'calls', 1)
       if (cost < amount) slots.set(slot, 'dryUntil', 0)
-    })
+    } finally {
+      slots.table.unlock()
+    }
   }
 
   /** Undefined: the budget was not used lately. */
@@ -140,7 +159,7 @@ export class SpendBook {
   look(key: string, now: number): SpendState | undefined {
     return this.#locked(() => {
       const slots = this.#slots
-      const slot = slots.claim(key, now, slot => this.#need(slot, key))
+      const slot = this.#claim(key, now)
       if (slot < 0) return undefined
       const age = now - slots.get(slot, 'askedAt')
       if (age >= reportMs) this.#need(slot, key)

@@ -43,14 +43,18 @@ export function reserve(
   parts: BudgetParts | undefined,
 ): ReserveOutcome | Promise<ReserveOutcome> {
   if (parts === undefined) return undefined
-  const rules = parts.rules.filter(rule => rule.applies(call) && isChosen(call, rule))
-  if (rules.length === 0) return undefined
   const isModel = parts.providerAt(call.target.origin) !== undefined
-  // Only what providers say costs anything: an agent could say anything from a host of its own.
-  const counting = isModel ? rules : rules.filter(({ unit, models }) => unit === 'Calls' && models === undefined)
-  const needsModel = counting.some(({ unit, models }) => unit !== 'Calls' || models !== undefined)
-  if (!needsModel) return takeAll(call, chargesOf(call, counting, unbilled, parts), unbilled, parts)
-  return reserveModel(call, shape, counting, parts)
+  const rules: BudgetRule[] = []
+  let needsModel = false
+  for (const rule of parts.rules) {
+    const isOfCalls = rule.unit === 'Calls' && rule.models === undefined
+    // Only what providers say costs anything: an agent could say anything from a host of its own.
+    if (!(isOfCalls || isModel) || !rule.applies(call) || !isChosen(call, rule)) continue
+    needsModel ||= !isOfCalls
+    rules.push(rule)
+  }
+  if (needsModel) return reserveModel(call, shape, rules, parts)
+  return rules.length === 0 ? undefined : takeAll(call, chargesOf(call, rules, unbilled, parts), unbilled, parts)
 }
 
 /** Where rules of the agent's policy name the budget, only calls that one of these allows count. */
@@ -195,7 +199,7 @@ function takeOnce(
   const reserved = book.reserve(charges, clock.steady())
   if (reserved === undefined) {
     call.spend = { charges, billed, isSent: false }
-    call.budget = charges.map(({ rule }) => rule.name).join()
+    call.budget = charges.length === 1 ? charges[0]!.rule.name : charges.map(({ rule }) => rule.name).join()
     return undefined
   }
   if (!('bar' in reserved)) return reserved
