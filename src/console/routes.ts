@@ -72,6 +72,17 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./policies/edit.tsx')).NewPolicyPage),
   },
   {
+    pattern: '/budgets',
+    name: 'Budgets',
+    roles: everyone,
+    page: later(async () => (await import('./budgets/page.tsx')).BudgetsPage),
+  },
+  {
+    pattern: '/budgets/:name',
+    roles: everyone,
+    page: later(async () => (await import('./budgets/page.tsx')).BudgetPage),
+  },
+  {
     pattern: '/credentials',
     name: 'Credentials',
     roles: readers,

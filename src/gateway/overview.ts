@@ -1,3 +1,4 @@
+import { readsUsage } from '../config/budgets.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import type { OverviewReading } from '../management/parts.ts'
 import { createHistory, type Gauges, type TimeRange } from '../telemetry/history.ts'
@@ -6,7 +7,7 @@ import type { Hitl } from './hitl.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
 
-export interface OverviewParts extends Pick<Base, 'clock'> {
+export interface OverviewParts extends Pick<Base, 'config' | 'clock'> {
   readonly telemetry: Pick<Telemetry, 'totals'>
   readonly limits: Pick<SharedLimits, 'inFlightInAll'> & { readonly breaker: Pick<SharedLimits['breaker'], 'openAt'> }
   readonly hitl: { readonly queue: Pick<Hitl['queue'], 'waiting'> }
@@ -24,8 +25,10 @@ export interface Overview {
 /** The store is asked this often at most, milliseconds. */
 const askMs = 5_000
 
-export function createOverview({ clock, telemetry, limits, hitl, recent }: OverviewParts): Overview {
+export function createOverview({ config, clock, telemetry, limits, hitl, recent }: OverviewParts): Overview {
   const history = createHistory()
+  const isMetered = config.Metering.Usage || readsUsage(config)
+  const currency = isMetered ? config.Metering.Currency : null
   let waiting = { pending: 0, oldestSeconds: 0 }
   let asked = Number.NEGATIVE_INFINITY
 
@@ -49,7 +52,7 @@ export function createOverview({ clock, telemetry, limits, hitl, recent }: Overv
     },
     async read(range) {
       await ask()
-      return { plots: history.plots(range), now: gauges(), denials: recent.incidents.denials(clock.now()) }
+      return { plots: history.plots(range), currency, now: gauges(), denials: recent.incidents.denials(clock.now()) }
     },
   }
 }

@@ -25,10 +25,11 @@ export function overviewHandlers(parts: ManagementParts): Handlers['guarded'] {
     async getOverview(call) {
       // openapi.json lists the ranges.
       const shown = await overview(textsOf(call)['range'] as TimeRange)
-      const { plots, now, denials } = shown
+      const { plots, currency, now, denials } = shown
       return jsonReply(200, {
         ...plots,
         until: new Date(plots.until).toISOString(),
+        currency,
         now,
         denials: {
           rules: denials.rules.map(named),

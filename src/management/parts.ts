@@ -149,6 +149,8 @@ export interface ManagedCredentials {
 /** Numbers and activity for the overview. */
 export interface OverviewReading {
   readonly plots: Plots
+  /** Of the cost; null: calls of models are not metered. */
+  readonly currency: string | null
   readonly now: Gauges
   readonly denials: Denials
 }

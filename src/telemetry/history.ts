@@ -4,7 +4,7 @@
  */
 import { refusalKinds } from '../base/refusal-kinds.ts'
 import type { Family, Histogram } from './family.ts'
-import { decisions, duration, effectLabels, overhead, type RequestKind, requests } from './layout.ts'
+import { decisions, duration, effectLabels, llmCost, overhead, type RequestKind, requests } from './layout.ts'
 import type { Totals } from './metrics.ts'
 
 /** Numbers that are read, not counted. */
@@ -26,6 +26,8 @@ export interface Plots {
   readonly until: number
   readonly requests: Readonly<Record<TrafficOutcome, Series>>
   readonly decisions: Readonly<Record<string, Series>>
+  /** Of calls of models, in Metering:Currency. */
+  readonly cost: Series
   /** From the head of a request to the last byte of its answer, milliseconds; without streams and waits for people. */
   readonly whole: Percentiles
   /** The part of the gateway, until the request was handed to its upstream, milliseconds. */
@@ -67,6 +69,7 @@ function groupOf(code: string, status: number): TrafficOutcome {
 interface Counts {
   readonly requests: ReadonlyMap<string, number>
   readonly decisions: ReadonlyMap<string, number>
+  readonly cost: number
   readonly whole: readonly number[]
   readonly gateway: readonly number[]
 }
@@ -74,6 +77,7 @@ interface Counts {
 interface HistoryStep {
   readonly requests: Readonly<Record<TrafficOutcome, number>>
   readonly decisions: Readonly<Record<string, number>>
+  readonly cost: number
   readonly whole: readonly [p50: number | null, p99: number | null]
   readonly gateway: readonly [p50: number | null, p99: number | null]
   readonly gauges: Gauges
@@ -143,6 +147,7 @@ class Ring {
       until: this.#until,
       requests: all(outcomes, (step, name) => step.requests[name]),
       decisions: all(Object.keys(effectLabels), (step, name) => step.decisions[name] ?? 0),
+      cost: series(step => step.cost),
       whole: percentiles('whole'),
       gateway: percentiles('gateway'),
       gauges: all(gaugeNames, (step, name) => step.gauges[name]),
@@ -155,6 +160,7 @@ const none = Object.fromEntries(outcomes.map(outcome => [outcome, 0])) as Record
 const emptyStep: HistoryStep = {
   requests: none,
   decisions: {},
+  cost: 0,
   whole: [null, null],
   gateway: [null, null],
   gauges: { pending: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 },
@@ -174,6 +180,7 @@ function highest(before: Gauges | undefined, now: Gauges): Gauges {
 const countsOf = (totals: Totals): Counts => ({
   requests: mapOf(totals, requests),
   decisions: decisionsOf(totals),
+  cost: mapOf(totals, llmCost).get('') ?? 0,
   whole: countsIn(totals, duration, 'plain' satisfies RequestKind),
   gateway: countsIn(totals, overhead, ''),
 })
@@ -199,6 +206,7 @@ function stepOf(before: Counts, after: Counts, gauges: Gauges): HistoryStep {
     decisions: Object.fromEntries(
       [...after.decisions].map(([effect, total]) => [effect, total - (before.decisions.get(effect) ?? 0)]),
     ),
+    cost: after.cost - before.cost,
     whole: percentilesOf(duration, before.whole, after.whole),
     gateway: percentilesOf(overhead, before.gateway, after.gateway),
     gauges,

@@ -13,6 +13,7 @@ const bench = await startConsole(t, {
   },
 })
 const { reviewer, origin, signedIn, proxy, manage } = bench
+const admin = await bench.agent({ name: 'ada', roles: ['admin'], ownerId: 'people' })
 const spender = await bench.agent({ name: 'spender', ownerId: 'spenders' })
 const get = () => proxy(spender.token, `${origin.url}/x`, { headers: { Prefer: 'wait=0' } })
 for (let calls = 0; calls < 2; calls++) t.equal((await get()).status, 200)
@@ -32,7 +33,7 @@ t.test('the page of an agent has a bar for each of its budgets', async t => {
 t.test('an agent without budgets has no bars', async t => {
   const page = await signedIn(t, reviewer, { route: `/agents/${bench.bot.id}` })
   await sees(t, page, 'Last verdicts')
-  t.equal(await page.getByText('Budgets').count(), 0)
+  t.equal(await page.getByRole('heading', { name: 'Budgets' }).count(), 0)
 })
 
 t.test('an approval at the limit can raise the budget', async t => {
@@ -51,4 +52,41 @@ t.test('an approval at the limit can raise the budget', async t => {
     ([calls]) => calls.raised === 1 && calls.spent === 3,
   )
   t.equal(calls.limit, 2)
+})
+
+t.test('budgets are listed, and who has one, with how full it is', async t => {
+  const page = await signedIn(t, reviewer, { route: '/budgets', viewport: { width: 360, height: 900 } })
+  await sees(t, page, 'of each agent')
+  await page.getByRole('img', { name: 'calls, the fullest: 100 % spent' }).waitFor()
+  await assertAccessible(t, page, 'budgets')
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), 360)
+  await page.getByRole('link', { name: 'calls' }).click()
+  await page.getByRole('heading', { level: 1, name: 'calls' }).waitFor()
+  await page.getByRole('link', { name: 'spender' }).waitFor()
+  await assertAccessible(t, page, 'who has a budget')
+  t.equal(await page.getByRole('button', { name: /^Raise/ }).count(), 0, 'only admins raise here')
+  await page.goto(`${bench.url}/console/#/budgets/team`)
+  await sees(t, page, 'spenders')
+})
+
+t.test('an admin raises the budget of one who has it, and reads why another raise is refused', async t => {
+  const page = await signedIn(t, admin, { route: '/budgets/calls' })
+  const before = JSON.parse((await manage('GET', '/budgets/calls')).text).items[0].raised
+  const raise = async (amount: string) => {
+    await page.getByRole('button', { name: 'Raise calls of spender' }).click()
+    await page.getByLabel('By, in calls').fill(amount)
+    await page.getByLabel('Why, for the audit trail').fill('the migration')
+    await page.getByRole('button', { name: 'Raise', exact: true }).click()
+  }
+  await raise('4')
+  await sees(t, page, `raised by ${before + 4} calls`)
+  await raise('1000')
+  await sees(t, page, /at most 10 times the limit/)
+  await assertAccessible(t, page, 'a raise that was refused')
+})
+
+t.test('the overview shows who spends most', async t => {
+  const page = await signedIn(t, reviewer, { route: '/overview' })
+  const section = page.getByRole('region', { name: 'Who spends most of calls' })
+  await sees(t, section, 'spender')
 })

@@ -40,7 +40,7 @@ t.test('plots are drawn under the policy of the page, in light and dark, with th
   await serve(page)
   await page.goto(`${bench.url}/console/#/overview`)
   await sees(t, page, 'Requests by outcome')
-  t.equal(await page.locator('.plot canvas').count(), 7)
+  t.equal(await page.locator('.plot canvas').count(), 8)
   t.ok(await painted(page))
   await sees(t, page, 'forwarded')
   t.match(await page.locator('.legend').nth(3).textContent(), /p50 0\.31.*p99 0\.83/)

@@ -26,6 +26,8 @@ t.test('the numbers of the last hour and day, and what is so now', async t => {
     until: '2026-01-05T10:00:10.000Z',
     requests: { denied: [1], forwarded: [0] },
     decisions: { Deny: [1] },
+    cost: [0],
+    currency: null,
     gauges: { pending: [1], inFlight: [3], circuitsOpen: [2] },
     now: { pending: 1, oldestSeconds: 15, circuitsOpen: 2, inFlight: 3 },
     denials: {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createHistory, percentile } from '../../src/telemetry/history.ts'
-import { decisions, duration, overhead, requests } from '../../src/telemetry/layout.ts'
+import { decisions, duration, llmCost, overhead, requests } from '../../src/telemetry/layout.ts'
 import { createMetrics, createMetricsMemory, readTotals } from '../../src/telemetry/metrics.ts'
 
 const none = { pending: 0, oldestSeconds: 0, circuitsOpen: 0, inFlight: 0 }
@@ -33,12 +33,14 @@ t.test('each step has what all threads counted in it', async t => {
     second.count(requests, outcome)
   }
   second.count(decisions, 'deny')
+  first.add(llmCost, 0.25)
+  second.add(llmCost, 0.5)
   sample(9_999)
   t.strictSame(history.plots('hour').requests.forwarded, [], 'the first step is not over')
   sample(10_000)
   second.count(requests, 'aborted')
   sample(20_500)
-  const { stepSeconds, until, requests: counted, decisions: decided } = history.plots('hour')
+  const { stepSeconds, until, requests: counted, decisions: decided, cost } = history.plots('hour')
   t.strictSame([stepSeconds, until], [10, 20_000])
   t.strictSame(counted, {
     forwarded: [2, 0],
@@ -49,6 +51,7 @@ t.test('each step has what all threads counted in it', async t => {
     failed: [2, 0],
     aborted: [0, 1],
   })
+  t.strictSame(cost, [0.75, 0])
   t.strictSame(decided, { Allow: [0, 0], Deny: [1, 0], Hitl: [0, 0] })
 })
 

@@ -10,6 +10,7 @@ import { CredentialTroubles } from './credentials.tsx'
 import { Denials } from './denials.tsx'
 import './overview.css'
 import { Plots } from './plots.tsx'
+import { Spenders } from './spend.tsx'
 import { Verdicts } from './verdicts.tsx'
 
 /** Range, text, and how often it is read again, milliseconds. */
@@ -42,6 +43,7 @@ export const OverviewPage: Page = () => {
           <>
             <Now now={overview.now} />
             <Measured overview={overview} span={span} />
+            <Spenders />
             <Verdicts range={range} />
             <Denials denials={overview.denials} />
           </>

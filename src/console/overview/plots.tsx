@@ -8,7 +8,7 @@ interface PlotsProps {
 }
 
 export function Plots({ overview, times, span }: PlotsProps) {
-  const { stepSeconds, requests, decisions, whole, gateway, gauges } = overview
+  const { stepSeconds, requests, decisions, cost, currency, whole, gateway, gauges } = overview
   const perMinute = (values: Series) => values.map(value => (value === null ? null : (value * 60) / stepSeconds))
   const common = { times, span }
   return (
@@ -54,6 +54,14 @@ export function Plots({ overview, times, span }: PlotsProps) {
         unit="seconds"
         lines={[{ name: 'oldest', values: gauges.oldestSeconds, colour: 'accent' }]}
       />
+      {currency !== null && (
+        <Plot
+          {...common}
+          title="Spend on models"
+          unit={`${currency} per minute`}
+          lines={[{ name: 'cost', values: perMinute(cost), colour: 'accent' }]}
+        />
+      )}
       <Plot
         {...common}
         title="Circuits open"

@@ -1,29 +1,74 @@
+import type { ComponentChildren } from 'preact'
+import { hrefOf } from '../router.ts'
+import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { BudgetHolder } from '../types.ts'
+import { Raise } from './raise.tsx'
 import { useRead } from './read.ts'
+import { Text } from './text.tsx'
 import './budgets.css'
 
 /** What an agent has spent of its budgets, or of one of them; nothing when it has none. */
 export function AgentBudgets({ agentId, only }: { readonly agentId: string; readonly only?: string | undefined }) {
-  const { data } = useRead<readonly BudgetHolder[]>(`/agents/${encodeURIComponent(agentId)}/budgets`)
+  const { data, again } = useRead<readonly BudgetHolder[]>(`/agents/${encodeURIComponent(agentId)}/budgets`)
   const shown = data?.filter(({ budget }) => only === undefined || budget === only) ?? []
   if (shown.length === 0) return null
   return (
     <section class="stack" aria-labelledby="budgets">
       <h2 id="budgets">{only === undefined ? 'Budgets' : 'Budget'}</h2>
-      <ul class="budgets">
-        {shown.map(one => (
-          <BudgetBar key={one.budget} state={one} />
-        ))}
-      </ul>
+      {/* The dialog of an approval has the raise of the budget that holds the request. */}
+      <BudgetList states={shown} names="budgets" onRaised={only === undefined ? again : undefined} />
     </section>
+  )
+}
+
+interface BudgetListProps {
+  readonly states: readonly BudgetHolder[]
+  /** What names a bar: its budget, or who has it. */
+  readonly names: 'budgets' | 'holders'
+  /** Absent: it is not raised here. */
+  readonly onRaised?: (() => void) | undefined
+}
+
+/** A bar for each. */
+export function BudgetList({ states, names, onRaised }: BudgetListProps) {
+  return (
+    <ul class="budgets">
+      {states.map(one => (
+        <BudgetBar
+          key={`${one.budget} ${one.holder}`}
+          state={one}
+          name={names === 'budgets' ? <OfBudget state={one} /> : <Holder state={one} />}
+          onRaised={onRaised}
+        />
+      ))}
+    </ul>
   )
 }
 
 const whose = { Agent: '', Owner: ' of its owner', Policy: ' of its policy', All: ' of all agents' }
 
-function BudgetBar({ state }: { readonly state: BudgetHolder }) {
-  const { budget, of, limit = null, raised = 0, spent = 0, reserved = 0, estimated = 0, forecast, resetsAt } = state
+const OfBudget = ({ state: { budget, of } }: { readonly state: BudgetHolder }) => (
+  <>
+    <strong>{budget}</strong>
+    {whose[of]}
+  </>
+)
+
+function Holder({ state: { of, holder, holderName } }: { readonly state: BudgetHolder }) {
+  if (of === 'All') return <strong>all agents</strong>
+  const name = <Text value={holderName ?? holder} limit={120} />
+  return <strong>{of === 'Agent' ? <a href={hrefOf('agents', holder)}>{name}</a> : name}</strong>
+}
+
+interface BudgetBarProps {
+  readonly state: BudgetHolder
+  readonly name: ComponentChildren
+  readonly onRaised: (() => void) | undefined
+}
+
+function BudgetBar({ state, name, onRaised }: BudgetBarProps) {
+  const { budget, limit = null, raised = 0, spent = 0, reserved = 0, estimated = 0, forecast, resetsAt } = state
   const amount = (value: number) => amountText(value, state)
   const all = limit === null ? undefined : limit + raised
   const isOver = all !== undefined && spent >= all
@@ -36,24 +81,24 @@ function BudgetBar({ state }: { readonly state: BudgetHolder }) {
   return (
     <li>
       <p class="budget-head">
-        <span>
-          <strong>{budget}</strong>
-          {whose[of]}
-        </span>
+        <span>{name}</span>
         <span class={isOver ? 'bad-text' : undefined}>
           {all === undefined ? amount(spent) : `${amount(spent)} of ${amount(all)}`}
         </span>
       </p>
       {all !== undefined && <Bar label={budget} spent={share(spent, all)} reserved={share(reserved, all)} />}
-      <p class="hint">{[...notes.filter(Boolean), `until ${timeText(resetsAt)}`].join(' · ')}</p>
+      <div class="budget-head">
+        <p class="hint">{[...notes.filter(Boolean), `until ${timeText(resetsAt)}`].join(' · ')}</p>
+        {isAdmin.value && all !== undefined && onRaised !== undefined && <Raise state={state} onRaised={onRaised} />}
+      </div>
     </li>
   )
 }
 
 /** Percent of all, 100 at most. */
-const share = (part: number, all: number): number => (all <= 0 ? 100 : Math.min(100, (part / all) * 100))
+export const share = (part: number, all: number): number => (all <= 0 ? 100 : Math.min(100, (part / all) * 100))
 
-function Bar({
+export function Bar({
   label,
   spent,
   reserved,
@@ -78,7 +123,7 @@ function Bar({
 }
 
 /** An amount with the unit of its budget. */
-function amountText(value: number, { unit, currency }: Pick<BudgetHolder, 'unit' | 'currency'>): string {
+export function amountText(value: number, { unit, currency }: Pick<BudgetHolder, 'unit' | 'currency'>): string {
   if (unit === 'Money') return `${value.toFixed(2)} ${currency}`
   return `${Math.round(value).toLocaleString('en')} ${unit.toLowerCase()}`
 }
