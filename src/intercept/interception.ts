@@ -52,6 +52,8 @@ export interface Interception {
 export const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
 /** First byte of a TLS handshake (RFC 8446 section 5.1). */
 const handshakeByte = 0x16
+/** Less than the first buffer of node's TLS has room for (1,024). */
+const pieceBytes = 1_000
 /** A client that closes so soon after the handshake, without a request, has not liked the certificate, milliseconds. */
 const soonMs = 1_000
 
@@ -140,6 +142,7 @@ async function secure(opening: Opening, read: Buffer, adopt: (connection: Duplex
     if (socket.destroyed) return
     noteCarrier(socket)
     socket.unshift(read)
+    readInPieces(socket)
     const ALPNProtocols = parts.hosts.speaksHttp2(tunnel.host) ? ['h2', 'http/1.1'] : ['http/1.1']
     const connection = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols })
     const close = (reason: string): void => {
@@ -159,6 +162,12 @@ async function secure(opening: Opening, read: Buffer, adopt: (connection: Duplex
     fail(tunnel, asError(error).message, parts)
     socket.destroy()
   }
+}
+
+/** What was put back is read by node's TLS, which keeps a buffer of 16 KiB for each connection whose first one was full. */
+function readInPieces(socket: Socket): void {
+  const { read } = socket
+  socket.read = size => read.call(socket, size ?? (Math.min(socket.readableLength, pieceBytes) || undefined))
 }
 
 function fail(tunnel: ConnectTunnel, reason: string, { onFailed }: InterceptionParts): void {

@@ -4,10 +4,12 @@ import { readFileSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
 import { absolute, connectBytes, openTunnel, secureSetup, startForward } from '../fixtures/forward.ts'
+import { startFullAddress } from '../fixtures/full-address.ts'
 import { eventually, merge, type Tree } from '../fixtures/gateway.ts'
 import { secureCaFile, startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
 import { type RawClient, rawClient, startRawServer } from '../fixtures/raw.ts'
 import { scrape } from '../fixtures/scrape.ts'
+import { within } from '../fixtures/within.ts'
 
 const origin = await startSecureOrigin(t)
 const to = `idp.test:${origin.port}`
@@ -35,7 +37,8 @@ async function secureIn({ socket }: RawClient, servername: string | undefined): 
     checkServerIdentity: () => undefined,
   })
   const client = rawClient(secure)
-  await Promise.race([once(secure, 'secureConnect'), once(secure, 'close')]).catch(() => {})
+  const end = Promise.race([once(secure, 'secureConnect'), once(secure, 'close')]).catch(() => {})
+  await within(end, () => 'TLS is neither open nor closed')
   return client
 }
 
@@ -153,6 +156,30 @@ for (const [name, bytes] of Object.entries(hostile)) {
     t.equal(warned?.reason, 'no TLS')
   })
 }
+
+t.test('a client that sends no ClientHello is disconnected after 5 seconds', async t => {
+  const server = await startRawServer(t, () => {})
+  const tunnel = await openTunnel(t, gateway, { to: `idp.test:${server.port}`, authorization: await bearer() })
+  tunnel.write('\x16')
+  t.match(await tunnel.closed(), /^HTTP\/1\.1 200 .*\r\n\r\n$/s)
+})
+
+t.test('a tunnel whose policy changes while its connection is made is decided again', async t => {
+  const own = await startTunnels(t)
+  const document = { name: 'changes', default: 'Allow' }
+  await own.policy(document)
+  const authorization = await bearer(own.agent({ policyName: 'changes' }))
+  const { place, open } = await startFullAddress(t)
+  const answer = own.exchange(t, connectBytes({ to: place, authorization }))
+  await eventually(
+    () => own.gateway.inFlight(),
+    count => count === 1,
+  )
+  const changed = await own.manage('PUT', '/policies/changes', { ...document, default: 'Deny' })
+  t.equal(changed.status, 200, changed.text)
+  open()
+  t.match(await answer, /^HTTP\/1\.1 403 .*"code":"policy_denied"/s)
+})
 
 t.test('T20 another name in TLS, or none, closes the connection before a byte is sent', async t => {
   for (const name of ['other.test', undefined]) {

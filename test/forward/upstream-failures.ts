@@ -1,8 +1,7 @@
 /** Upstreams that cannot be reached, or not be trusted, as a client in a tunnel finds them. Threat T42. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { SecureContext } from 'node:tls'
 import t from 'tap'
@@ -10,6 +9,7 @@ import { createLeafs } from '../../src/intercept/leafs.ts'
 import { openStoredAuthority } from '../../src/intercept/stored-authority.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { connectBytes, openSecure, startForward } from '../fixtures/forward.ts'
+import { startFullAddress } from '../fixtures/full-address.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const monthMs = 30 * 86_400_000
@@ -50,23 +50,7 @@ async function startUpstream(requestCert: boolean): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** An address whose queue of connections is full, since its process stands still. */
-async function startFull(): Promise<string> {
-  const stops = `this.address().port + '\\n', () => process.kill(process.pid, 'SIGSTOP')`
-  const program = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
-    process.stdout.write(${stops})
-  })`
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => child.kill('SIGKILL'))
-  const at = Number(String((await once(child.stdout, 'data'))[0]))
-  for (let count = 0; count < 4; count++) {
-    const socket = connect(at, '127.0.0.1').on('error', () => {})
-    t.teardown(() => socket.destroy())
-  }
-  return `127.0.0.1:${at}`
-}
-
-const full = await startFull()
+const { place: full } = await startFullAddress(t)
 const [port, mutual] = [await startUpstream(false), await startUpstream(true)]
 const folder = testdir(t, { 'upstreams.pem': trusted.bundle })
 const gateway = await startForward(t, {
