@@ -74,6 +74,22 @@ t.test('T08 a dialog ends when another reviewer decides, and names that person',
   await page.keyboard.press('Escape')
 })
 
+t.test('the own verdict is no ending by somebody else, when its event comes before its answer', async t => {
+  const page = await signedIn(t, reviewer)
+  const id = await hold('/own-event')
+  await page.route('**/approve', async route => {
+    const response = await route.fetch()
+    await page.locator('.row', { hasText: 'completed' }).waitFor()
+    await route.fulfill({ response })
+  })
+  await openDialog(t, page, '/own-event', 'a')
+  await page.keyboard.press('Control+Enter')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await sees(t, page.locator('.request'), 'Approved by you: completed, 201')
+  t.equal(await page.locator('.ended').count(), 0)
+  t.equal(await statusOf(id), 'Approved')
+})
+
 t.test('a verdict that comes too late, before any event says so, closes the dialog', async t => {
   const page = await signedIn(t, reviewer)
   await page.route('**/deny', async route => {

@@ -23,9 +23,11 @@ export function Confirm({ view, act, children, onEnded, onBusy, ...props }: Conf
   const decide = async () => {
     onBusy(true)
     const failed = await act()
-    const failure = failed && { ...failed, detail: textOf(failed) }
-    onBusy(false, failure?.detail)
-    if (failure !== undefined && ends.has(failure.code)) onEnded(failure.detail)
+    // Done: busy until the dialog is gone, or an event about this verdict would end it as that of somebody else.
+    if (failed === undefined) return undefined
+    const failure = { ...failed, detail: textOf(failed) }
+    onBusy(false, failure.detail)
+    if (ends.has(failure.code)) onEnded(failure.detail)
     return failure
   }
   return (

@@ -58,6 +58,7 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   }, [asked, waits, isBusy])
   const done = () => {
     setAsked(undefined)
+    setBusy(false)
     if (asked === 'quarantine' || asked === 'grantLater') onStale()
     else onDone()
   }
