@@ -4,7 +4,7 @@ import { Copy } from './parts/copy.tsx'
 import { Dialog } from './parts/dialog.tsx'
 import { Failed } from './parts/states.tsx'
 import { PushSwitch } from './push-switch.tsx'
-import { hasRole, me } from './session.ts'
+import { hasRole, me, signOut } from './session.ts'
 
 interface LinkCode {
   readonly code: string
@@ -54,6 +54,9 @@ export function Account({ onClose }: { readonly onClose: () => void }) {
       {hasRole('reviewer', 'admin') && <PushSwitch />}
       {failure && <Failed failure={failure} />}
       <p class="actions">
+        <button type="button" onClick={signOut}>
+          Sign out
+        </button>
         <button type="button" onClick={onClose} data-first>
           Close
         </button>

@@ -74,7 +74,7 @@ export function Header() {
         <button type="button" class="plain" title="Ctrl K" onClick={() => setGoes(true)}>
           Go to
         </button>
-        <button type="button" class="plain" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
+        <button type="button" class="plain wide" aria-label="Keyboard shortcuts" onClick={() => setHelps(true)}>
           ?
         </button>
         {agent !== undefined && (
@@ -87,7 +87,7 @@ export function Header() {
             {agent.name}
           </button>
         )}
-        <button type="button" class="plain" onClick={signOut}>
+        <button type="button" class="plain wide" onClick={signOut}>
           Sign out
         </button>
       </div>

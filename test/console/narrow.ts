@@ -58,6 +58,15 @@ t.test(
   },
 )
 
+t.test('on a phone the account is at hand, and signs out', async t => {
+  const page = await signedIn(t, await bench.newReviewer({ name: 'a-reviewer-with-a-long-name' }), { viewport: phone })
+  await page.getByRole('button', { name: 'a-reviewer' }).click()
+  t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width)
+  await assertAccessible(t, page, 'account')
+  await page.getByRole('button', { name: 'Sign out' }).last().click()
+  await page.getByLabel('Agent id').waitFor()
+})
+
 t.test('the name of the open page is in sight on a narrow screen', async t => {
   const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
   const page = await signedIn(t, admin, { viewport: phone, route: '/overview' })

@@ -34,9 +34,11 @@ export const AgentsPage: Page = () => {
           <>
             {list.items.length === 0 ? (
               <Empty title={wanted === undefined ? 'No agent is registered' : 'No agent matches'}>
-                <p>
-                  <a href="#/agents/new">Register one</a>
-                </p>
+                {isAdmin.value && (
+                  <p>
+                    <a href="#/agents/new">Register one</a>
+                  </p>
+                )}
               </Empty>
             ) : (
               <div class="card">

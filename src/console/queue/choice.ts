@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 import { currentPath, search, setSearch } from '../router.ts'
 import type { HitlSummary } from '../types.ts'
 import { shown } from './arrangement.ts'
-import { type Row, rows } from './store.ts'
+import { type Row, rows, tidy } from './store.ts'
 
 export const openId = computed(() => search.value.get('id') ?? undefined)
 export const chosen = signal<ReadonlySet<string>>(new Set())
@@ -116,6 +116,13 @@ export function openNext(after: string): void {
   const next = list.slice(at + 1).find(isOpen) ?? list.slice(0, Math.max(0, at)).findLast(isOpen)
   focusOn = next?.view.id ?? after
   if (next !== undefined) open(next.view.id)
+}
+
+/** What is over goes away, and where the open one is, the next one opens: its outcome was shown. */
+export function goOn(): void {
+  const id = openId.peek()
+  if (id !== undefined && rows.peek().get(id)?.ending !== undefined) openNext(id)
+  tidy(openId.peek())
 }
 
 /** Whether the page of a request takes the focus: the dialog that had it is gone. */

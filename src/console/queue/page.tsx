@@ -3,7 +3,7 @@ import { useKeys } from '../keys.ts'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { LastAnswer } from '../request/answer.tsx'
 import { RequestView } from '../request/request.tsx'
-import { mayDecide } from '../session.ts'
+import { isAdmin, mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
 import { arrange, filter, grouping, groupings, orderAll, shown, sort, sorts } from './arrangement.ts'
 import { alike, chooseAll, chosenRows, clearChoice, open, openFirst, openId, openNext, step, toggle } from './choice.ts'
@@ -108,6 +108,11 @@ function Nothing() {
   return (
     <Empty title="Nothing waits">
       <p>New requests appear here by themselves.</p>
+      {isAdmin.value && (
+        <p>
+          <a href="#/agents/new">Register an agent</a>
+        </p>
+      )}
     </Empty>
   )
 }

@@ -5,7 +5,7 @@ import { Problem } from '../parts/states.tsx'
 import { CommentField, denyPresets } from '../request/comment.tsx'
 import { plural } from '../text.ts'
 import type { HitlSummary, VerdictOutcome } from '../types.ts'
-import { unchoose } from './choice.ts'
+import { goOn, unchoose } from './choice.ts'
 import { opened } from './opened.ts'
 import { SeveralTable, useCompared } from './several-table.tsx'
 import { type Choice, decideEach, type Verdict } from './several-verdicts.ts'
@@ -51,6 +51,7 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   const finish = () => {
     unchoose(items)
     onClose()
+    goOn()
   }
   const isOver = outcomes !== undefined || waiting.length === 0
   const close = outcomes === undefined ? onClose : finish
