@@ -1,3 +1,4 @@
+import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { howToCall, type Refusal, refuse } from '../base/refusals.ts'
 import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './addressing.ts'
 import type { VirtualHosts } from './virtual-hosts.ts'
@@ -25,6 +26,19 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
     return { kind: 'proxy', rawTarget: virtual.standsFor.key + path, addressing: virtual }
   }
   if (!path.startsWith(proxyPrefix)) return { kind: 'own', path }
+  const known = routes.get(path)
+  if (known !== undefined) return known
+  const route = routeBehind(path)
+  if (path.length <= maxKnownLength) routes.set(path, route)
+  return route
+}
+
+/** Agents call the same few URLs again and again. Their targets are then one string, which the next tables find at once. */
+const maxKnownLength = 512
+const routes = new DirectMappedCache<RequestRoute>(1_024)
+
+/** @param path begins with `/proxy/` */
+function routeBehind(path: string): RequestRoute {
   const form = path.startsWith(bareMark, proxyPrefix.length) ? 'bare' : 'plain'
   const raw = path.slice(proxyPrefix.length + (form === 'bare' ? bareMark.length : 0))
   const slash = raw.indexOf('/')
