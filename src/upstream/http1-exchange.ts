@@ -129,6 +129,15 @@ export class Http1Exchange extends UpstreamExchange<Http1Head> {
 
   /** Parses interim heads and the head of the answer in the piece at `start`. Returns how many bytes it took. */
   #readHeads(bytes: Buffer, start: number): number {
+    const { heads } = this.#parts
+    const known = this.#partial === undefined ? heads.find(bytes, start, this.request.method) : undefined
+    if (known === undefined) return this.#parseHeads(bytes, start)
+    const { length } = heads
+    this.#take(known)
+    return length
+  }
+
+  #parseHeads(bytes: Buffer, start: number): number {
     const piece = bytes.toString('latin1', start, start + headPiece)
     const before = this.#partial?.text.length ?? 0
     const text = before === 0 ? piece : this.#partial?.text + piece

@@ -21,6 +21,11 @@ t.test('a remembered head is what parsing it gives, whatever came before and for
         const { known, ...parsed } = readHead(text, method)
         t.strictSame(head, parsed)
         t.equal(known, undefined)
+        const bytes = Buffer.from(`before${text}\r\nbody`)
+        for (const other of ['GET', 'HEAD', 'POST']) {
+          const found = memory.find(bytes, 'before'.length, other)
+          if (found !== undefined) t.strictSame([found, other], [memory.read(text, method), method])
+        }
       }
     }),
     { numRuns: runs(400) },
@@ -47,4 +52,19 @@ t.test('a head that came again can carry what was made of it, and one that came 
   t.equal(memory.read(good, 'GET').known, known)
   t.equal(memory.read(other, 'GET').known, undefined)
   t.equal(memory.read(good, 'GET').known, undefined)
+})
+
+t.test('a head that came again is found by its bytes alone, whole, and for its method', async t => {
+  const memory = new HeadMemory()
+  const [good = '', other = ''] = heads
+  const bytes = Buffer.from(`${good}\r\nhello`)
+  memory.read(good, 'GET')
+  t.equal(memory.find(bytes, 0, 'GET'), undefined, 'it came once')
+  const head = memory.read(good, 'GET')
+  t.equal(memory.find(bytes, 0, 'GET'), head)
+  t.equal(bytes.toString('latin1', memory.length), 'hello')
+  t.equal(memory.find(bytes, 0, 'HEAD'), undefined)
+  t.equal(memory.find(bytes, 1, 'GET'), undefined)
+  t.equal(memory.find(bytes.subarray(0, memory.length - 1), 0, 'GET'), undefined, 'its end is missing')
+  t.equal(memory.find(Buffer.from(`${other}\r\nhello`), 0, 'GET'), undefined)
 })
