@@ -1,5 +1,6 @@
 import type { RefusalCode } from '../base/refusal-kinds.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
+import type { AgentRecording } from '../storage/agents.ts'
 import type { AgentRecord, AgentStatus } from '../storage/store.ts'
 import { trustNow } from './trust.ts'
 
@@ -42,6 +43,8 @@ export interface AgentSummary extends Pick<AgentRecord, 'id' | 'name' | 'ownerId
 export interface AgentDetail extends AgentSummary, Pick<AgentRecord, 'roles' | 'externalSubject' | 'tags'> {
   /** ISO 8601, UTC. */
   readonly createdAt: string
+  /** What is recorded of its requests until a time; null: as Recording:Mode says. */
+  readonly recording: { readonly mode: AgentRecording['mode']; readonly until: string } | null
 }
 
 /** The live trust score of an agent at `now` (milliseconds since the epoch), rounded to four decimals. */
@@ -55,6 +58,12 @@ export function summarise(agent: AgentRecord, now: number): AgentSummary {
 }
 
 export function detail(agent: AgentRecord, now: number): AgentDetail {
-  const { roles, externalSubject, tags, createdAt } = agent
-  return { ...summarise(agent, now), roles, externalSubject, tags, createdAt: new Date(createdAt).toISOString() }
+  const { roles, externalSubject, tags, createdAt, recording } = agent
+  return {
+    ...{ ...summarise(agent, now), roles, externalSubject, tags, createdAt: new Date(createdAt).toISOString() },
+    recording:
+      recording === null || recording.until <= now
+        ? null
+        : { mode: recording.mode, until: new Date(recording.until).toISOString() },
+  }
 }

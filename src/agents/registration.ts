@@ -58,6 +58,7 @@ export function newAgent(registration: Registration, now: number, defaultPolicy:
     trustAt: now,
     createdAt: now,
     weakSecret: chosenSecretProblem(registration.clientSecret) !== undefined,
+    recording: null,
     keys: [],
   }
 }

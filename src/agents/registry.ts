@@ -47,6 +47,7 @@ export interface Registry {
   setRoles(id: string, roles: readonly Role[], by: By): Promise<AgentRecord | Refusal>
   setTags(id: string, tags: Readonly<Record<string, string>>, by: By): Promise<AgentRecord | Refusal>
   setExternalSubject(id: string, subject: string | null, by: By): Promise<AgentRecord | Refusal>
+  setRecording(id: string, recording: AgentRecord['recording'], by: By): Promise<AgentRecord | Refusal>
   transition(id: string, transition: Transition, by: By): Promise<AgentRecord | Refusal>
   /** Gives the agent a new random secret, returned this once. The old one stops working. */
   rotateSecret(id: string, by: By): Promise<{ readonly clientSecret: string } | Refusal>
@@ -147,6 +148,10 @@ class StoredRegistry implements Registry {
 
   setExternalSubject(id: string, externalSubject: string | null, by: By) {
     return this.#change(id, { externalSubject }, { action: 'agent.subject', by })
+  }
+
+  setRecording(id: string, recording: AgentRecord['recording'], by: By) {
+    return this.#change(id, { recording }, { action: 'agent.recording', by })
   }
 
   transition(id: string, transition: Transition, by: By) {

@@ -39,7 +39,7 @@ export interface ControlPlaneParts
   readonly budgets: ManagementParts['budgets']
   readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
-  readonly recording: Pick<Recording, 'of' | 'clear'>
+  readonly recording: Pick<Recording, 'isOn' | 'of' | 'samplesOf' | 'clear'>
   readonly overview: Overview
   readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */

@@ -9,6 +9,7 @@ import { createPush, type Push } from '../hitl/push/push.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
 import { eventData, mayDecide, parseDecision } from '../hitl/view.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
+import { recordingMode } from '../pipeline/recording-mode.ts'
 import { inTime } from '../runtime/clock.ts'
 import { type EventNote, keptEvents } from '../storage/events.ts'
 import { reviewTime, verdicts } from '../telemetry/layout.ts'
@@ -153,22 +154,28 @@ function openPush({ config, clock, store, identity, upstreams, report }: HitlPar
 }
 
 /** A denial teaches what not to allow. */
-function recordDenials({
-  config: { Recording },
-  clock,
-  dataPlane: { recorder },
-  identity,
-}: HitlParts): Pick<HitlOptions, 'onDenied'> {
+function recordDenials({ config, clock, dataPlane: { recorder }, identity }: HitlParts): Pick<HitlOptions, 'onDenied'> {
   if (recorder === undefined) return {}
   return {
     onDenied(item, { method, url, rawHeaders, body }) {
       const agent = identity.registry.get(item.agentId)
       const target = parseTarget(url)
       if (agent === undefined || typeof target === 'string') return
-      const known = body.byteLength <= Recording.MaxBodyBytes ? body : undefined
+      const mode = recordingMode(agent, { config, clock })
+      if (mode === 'off') return
+      const known = body.byteLength <= config.Recording.MaxBodyBytes ? body : undefined
       const { policyName: policy, rule } = item
       const outcome = { effect: 'Hitl', policy, rule, status: 0, verdict: 'denied', signal: null } as const
-      const call = { agent, target, method, rawHeaders, hasBody: body.byteLength > 0, body: known, outcome }
+      const call = {
+        agent,
+        target,
+        method,
+        rawHeaders,
+        hasBody: body.byteLength > 0,
+        body: known,
+        outcome,
+        isSampled: mode === 'samples',
+      }
       recorder.note(call, undefined, clock.now())
     },
   }

@@ -1,19 +1,24 @@
 import type { By } from '../agents/registry.ts'
 import type { ShapeRecorder, TakenShapes } from '../pipeline/ends/recorder.ts'
+import type { TakenSample } from '../pipeline/ends/sampler.ts'
+import type { OpenedSample } from '../policies/simulate.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
-import type { Bounds } from '../telemetry/bounds.ts'
 import type { Base } from './base.ts'
+import { createSamples, type SampleParts } from './samples.ts'
 
-export interface RecordingParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
-  readonly dataPlane: { readonly recorder: ShapeRecorder | undefined; readonly bounds: Pick<Bounds, 'reached'> }
+export interface RecordingParts extends SampleParts, Pick<Base, 'clock' | 'report'> {
+  readonly dataPlane: SampleParts['dataPlane'] & { readonly recorder: ShapeRecorder | undefined }
 }
 
 /** What was recorded of requests, of this gateway's threads and in the store. */
 export interface Recording {
+  readonly isOn: boolean
   /** Adds what another thread has counted. */
   add(taken: TakenShapes): void
   /** What is recorded of an agent, by all gateways; of the others as of some seconds ago. */
   of(agentId: string): Promise<RecordedShapes>
+  /** Whole requests of an agent, opened to be decided again. */
+  samplesOf(agentId: string): Promise<readonly OpenedSample[]>
   clear(agentId: string, by: By): Promise<void>
   /** Call about every second. */
   sweep(): Promise<void>
@@ -28,14 +33,17 @@ const maxPruned = 100
 const dayMs = 86_400_000
 /** Counts that wait while the store fails. */
 const maxWaiting = 50_000
+/** Bytes of samples that wait while the store fails. */
+const maxWaitingBytes = 16_777_216
+/** Days after which a sample is dropped. */
+const keepSampleDays = 7
 
 /** @param closers get what stores the rest */
-export function openRecording(
-  { config, clock, store, dataPlane, report }: RecordingParts,
-  closers: (() => unknown)[],
-): Recording {
-  const { Recording } = config
-  const limits = { maxOfAgent: Recording.ShapesPerAgent, max: Recording.MaxShapes, maxDays: Recording.KeepDays }
+export function openRecording(parts: RecordingParts, closers: (() => unknown)[]): Recording {
+  const { config, clock, store, dataPlane, report } = parts
+  const { KeepDays, ShapesPerAgent: maxOfAgent, MaxShapes: max } = config.Recording
+  const limits = { maxOfAgent, max, maxDays: KeepDays }
+  const samples = createSamples(parts)
   const { recorder, bounds } = dataPlane
   const waiting = new WaitingCounts()
   let flushedAt = clock.steady()
@@ -44,13 +52,16 @@ export function openRecording(
 
   async function flushOnce(): Promise<void> {
     if (recorder !== undefined) waiting.add(recorder.take())
-    const taken = waiting.take()
-    if (taken.counts.length + taken.skipped.length === 0) return
+    let left = waiting.take()
     try {
-      const missing = await store.shapes.add(taken.counts, taken.skipped, limits, clock.now())
-      for (const agentId of missing) bounds.reached('shapes', agentId)
+      if (left.counts.length + left.skipped.length > 0) {
+        const missing = await store.shapes.add(left.counts, left.skipped, limits, clock.now())
+        for (const agentId of missing) bounds.reached('shapes', agentId)
+      }
+      left = { ...left, counts: [], skipped: [] }
+      await samples.keep(left.samples)
     } catch (error) {
-      waiting.add(taken)
+      waiting.add(left)
       throw error
     }
   }
@@ -58,19 +69,19 @@ export function openRecording(
   /** One after the other. */
   function flush(): Promise<void> {
     const before = flushing ?? Promise.resolve()
-    const mine = before.catch(() => {}).then(flushOnce)
-    flushing = mine
-    return mine
+    flushing = before.catch(() => {}).then(flushOnce)
+    return flushing
   }
 
   closers.push(() => flush().catch(error => report('recorded shapes could not be stored', error)))
   return {
+    isOn: recorder !== undefined,
     add: taken => waiting.add(taken),
     async of(agentId) {
       await recorder?.read()
-      await flush()
-      return await store.shapes.of(agentId)
+      return await flush().then(() => store.shapes.of(agentId))
     },
+    samplesOf: agentId => samples.of(agentId),
     async clear(agentId, by) {
       await flush()
       const entry = { at: clock.now(), ...by, action: 'agent.clearShapes', subject: agentId, details: {} }
@@ -83,7 +94,8 @@ export function openRecording(
       await flush()
       if (now - prunedAt < pruneMs) return
       prunedAt = now
-      await store.shapes.prune(clock.now() - Recording.KeepDays * dayMs, maxPruned)
+      const today = clock.now()
+      await store.shapes.prune(today - KeepDays * dayMs, today - keepSampleDays * dayMs, maxPruned)
     },
   }
 }
@@ -92,8 +104,16 @@ export function openRecording(
 class WaitingCounts {
   #counts = new Map<string, ShapeCount>()
   #skipped = new Set<string>()
+  #samples: TakenSample[] = []
+  #bytes = 0
 
-  add({ counts, skipped }: TakenShapes): void {
+  add({ counts, skipped, samples }: TakenShapes): void {
+    for (const sample of samples) {
+      const { byteLength } = sample.request.body
+      if (this.#bytes + byteLength > maxWaitingBytes || this.#samples.length >= maxWaiting) break
+      this.#bytes += byteLength
+      this.#samples.push(sample)
+    }
     for (const agentId of skipped) this.#skipped.add(agentId)
     for (const one of counts) {
       const key = `${one.agentId} ${one.digest}`
@@ -104,7 +124,9 @@ class WaitingCounts {
   }
 
   take(): TakenShapes {
-    const taken = { counts: [...this.#counts.values()], skipped: [...this.#skipped] }
+    const taken = { counts: [...this.#counts.values()], skipped: [...this.#skipped], samples: this.#samples }
+    this.#samples = []
+    this.#bytes = 0
     this.#counts = new Map()
     this.#skipped = new Set()
     return taken

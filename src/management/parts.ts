@@ -22,6 +22,7 @@ import type { RuleTally } from '../limits/rule-tally.ts'
 import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { PolicyThread } from '../policies/policy-thread.ts'
+import type { OpenedSample } from '../policies/simulate.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -48,7 +49,10 @@ export interface ManagementParts {
   readonly verification: Pick<TrailVerification, 'state'>
   /** What was recorded of the requests of an agent. */
   readonly recording: {
+    /** Recording:Mode is not off. */
+    readonly isOn: boolean
     of(agentId: string): Promise<RecordedShapes>
+    samplesOf(agentId: string): Promise<readonly OpenedSample[]>
     clear(agentId: string, by: By): Promise<void>
   }
   /** How often rules decided. */

@@ -95,9 +95,11 @@ async function simulatedOf(
   { recording, book }: Pick<ManagementParts, 'recording' | 'book'>,
 ): Promise<SimulatedAgent & { readonly incompleteSince: number | null }> {
   const { shapes, incompleteSince } = await recording.of(id)
+  const samples = await recording.samplesOf(id)
   return {
     agent: { id, name, ownerId, tags, policyName, status, createdAt },
     shapes: shapes.filter(({ lastAt }) => lastAt >= since),
+    samples: samples.filter(({ at }) => at >= since),
     before: policyName === null ? undefined : book.entry(policyName)?.document,
     incompleteSince,
   }

@@ -1,25 +1,54 @@
-import { refuse } from '../base/refusals.ts'
+import { isRefusal, refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { KeptShape } from '../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
 import type { ShapeCount } from '../storage/store.ts'
 import { by } from './agents.ts'
-import { done, type Handlers } from './call.ts'
+import { bodyOf, done, type Handlers } from './call.ts'
 import { cutPage, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
+import { invalid } from './proposals.ts'
+
+/** As openapi.json describes it. */
+interface RecordingOrder {
+  readonly mode: 'off' | 'shapes' | 'samples' | null
+  readonly until?: string
+}
+
+/** Longest time for which one agent is recorded in a way of its own, milliseconds. */
+const longestMs = 7 * 86_400_000
 
 /** What was recorded of the requests of an agent. */
-export function recordingHandlers({ registry, recording }: ManagementParts): Handlers['guarded'] {
+export function recordingHandlers({ registry, recording, clock }: ManagementParts): Handlers['guarded'] {
   return {
+    async assignRecording(call) {
+      const { mode, until } = bodyOf<RecordingOrder>(call)
+      if (registry.get(call.named) === undefined) return refuse('not_found')
+      if (mode !== null && !recording.isOn)
+        return refuse('wrong_state', 'Recording:Mode is off: nothing is recorded of any agent.')
+      const ends = until === undefined ? Number.NaN : Date.parse(until)
+      const now = clock.now()
+      if (mode !== null && !(ends > now && ends <= now + longestMs))
+        return invalid('until', 'must be a time of the next 7 days')
+      const changed = await registry.setRecording(call.named, mode && { mode, until: ends }, by(call))
+      return isRefusal(changed) ? changed : done
+    },
     async listShapes(call) {
       const agent = registry.get(call.named)
       if (agent === undefined) return refuse('not_found')
       const { shapes, incompleteSince } = await recording.of(agent.id)
+      const samples = Map.groupBy(await recording.samplesOf(agent.id), ({ digest }) => digest)
       const page = readPage(call)
       const { items, totalCount } = cutPage<ShapeCount>(shapes, page)
       const since = incompleteSince === null ? null : new Date(incompleteSince).toISOString()
       const { page: number, pageSize } = page
-      return jsonReply(200, { items: items.map(shown), page: number, pageSize, totalCount, incompleteSince: since })
+      return jsonReply(200, {
+        items: items.map(one => shown(one, samples.get(one.digest)?.length ?? 0)),
+        page: number,
+        pageSize,
+        totalCount,
+        incompleteSince: since,
+      })
     },
     async deleteShapes(call) {
       const agent = registry.get(call.named)
@@ -30,7 +59,10 @@ export function recordingHandlers({ registry, recording }: ManagementParts): Han
   }
 }
 
-function shown({ shape: text, outcome: outcomeText, values, count, firstAt, lastAt, days }: ShapeCount) {
+function shown(
+  { shape: text, outcome: outcomeText, values, count, firstAt, lastAt, days }: ShapeCount,
+  samples: number,
+) {
   const shape: KeptShape = JSON.parse(text)
   const outcome: ShapeOutcome = JSON.parse(outcomeText)
   return {
@@ -43,6 +75,7 @@ function shown({ shape: text, outcome: outcomeText, values, count, firstAt, last
     unfit: shape.unfit,
     ...outcome,
     count,
+    samples,
     days: days.length,
     firstAt: new Date(firstAt).toISOString(),
     lastAt: new Date(lastAt).toISOString(),

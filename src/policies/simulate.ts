@@ -8,14 +8,25 @@ import { type DescribedAgent, requestOf } from '../policy/propose/example.ts'
 import type { KeptPlace, KeptShape } from '../policy/propose/kept.ts'
 import { knownBy } from '../policy/propose/known.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
+import { knownBySample, requestOfSample, type SampledRequest } from '../policy/propose/sample.ts'
 import { type DescribedRequest, requestFromDescription } from '../policy/request/describe.ts'
 import type { ShapeCount } from '../storage/store.ts'
 import { compileDocument } from './propose.ts'
+
+/** A whole request of a shape. */
+export interface OpenedSample {
+  /** That of its shape. */
+  readonly digest: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  readonly request: SampledRequest
+}
 
 /** An agent with what was recorded of it. */
 export interface SimulatedAgent {
   readonly agent: DescribedAgent & { readonly id: string }
   readonly shapes: readonly ShapeCount[]
+  readonly samples: readonly OpenedSample[]
   /** Document of the policy that it has; undefined: none. */
   readonly before: object | undefined
 }
@@ -47,12 +58,19 @@ export function simulate(agents: readonly SimulatedAgent[], after: object, langu
   const compiled = new Map<string, CompiledPolicy>()
   const changes = new Map<string, Draft>()
   const tally = { same: 0, unknown: 0 }
-  for (const { agent, shapes, before } of agents) {
-    const former = before && compileOnce(before, language, compiled)
+  for (const { agent, shapes, samples, before } of agents) {
+    const compared: ComparedPolicies = { former: before && compileOnce(before, language, compiled), tried }
+    const ofShape = Map.groupBy(samples, ({ digest }) => digest)
+    const count = (found: Compared | 'same' | 'unknown', times: number) => {
+      if (typeof found === 'string') tally[found] += times
+      else note(changes, agent.id, times, found)
+    }
     for (const one of shapes) {
-      const compared = compare(agent, one, former, tried)
-      if (typeof compared === 'string') tally[compared] += one.count
-      else note(changes, agent.id, one.count, compared)
+      const found = compare(agent, one, compared)
+      // What a shape leaves open a whole request may answer, for itself.
+      const alike = found === 'unknown' ? (ofShape.get(one.digest) ?? []).slice(0, one.count) : []
+      for (const sample of alike) count(compareSample(agent, sample, one, compared), 1)
+      count(found, one.count - alike.length)
     }
   }
   const sorted = [...changes.values()].sort((one, other) => other.count - one.count)
@@ -64,6 +82,13 @@ function compileOnce(document: object, language: LanguageOptions, known: Map<str
   const found = known.get(text) ?? compileDocument(document, language)
   known.set(text, found)
   return found
+}
+
+/** The policy before and the one that is tried. */
+interface ComparedPolicies {
+  /** Undefined: none applies. */
+  readonly former: CompiledPolicy | undefined
+  readonly tried: CompiledPolicy
 }
 
 interface Compared {
@@ -92,8 +117,7 @@ function note(changes: Map<string, Draft>, agentId: string, count: number, { met
 function compare(
   agent: DescribedAgent,
   { shape: text, outcome: outcomeText, values }: ShapeCount,
-  former: CompiledPolicy | undefined,
-  tried: CompiledPolicy,
+  { former, tried }: ComparedPolicies,
 ): Compared | 'same' | 'unknown' {
   const shape: KeptShape = JSON.parse(text)
   const outcome: ShapeOutcome = JSON.parse(outcomeText)
@@ -111,6 +135,28 @@ function compare(
   if (before === undefined) return 'unknown'
   if (before === after) return 'same'
   return { before, after, rule: now[0]?.last?.name ?? null, method: first.head.method, url: urlOf(shape) }
+}
+
+/** A sample is one request: what is not known of it rests on what was hidden, or on the moment in which it came. */
+function compareSample(
+  agent: DescribedAgent,
+  { request, at }: OpenedSample,
+  { shape, outcome: outcomeText }: ShapeCount,
+  { former, tried }: ComparedPolicies,
+): Compared | 'same' | 'unknown' {
+  const described = requestOfSample(request, agent, at)
+  if (described === undefined) return 'unknown'
+  const outcome: ShapeOutcome = JSON.parse(outcomeText)
+  const decide = (policy: CompiledPolicy) => decideMasked(policy, factsOf(described), knownBySample(request))
+  const now = decide(tried)
+  const old = former && decide(former)
+  const after = certain([now])
+  if (after === undefined) return old !== undefined && isAlike(old, now) ? 'same' : 'unknown'
+  const before = (old && certain([old])) ?? (outcome.policy === former?.name ? outcome.effect : undefined)
+  if (before === undefined) return 'unknown'
+  if (before === after) return 'same'
+  const url = urlOf(JSON.parse(shape))
+  return { before, after, rule: now.last?.name ?? null, method: request.method, url }
 }
 
 /** The effect of all of them; undefined when it is not the same, or rests on something that is not known. */

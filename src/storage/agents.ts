@@ -26,6 +26,13 @@ export interface KeyUse {
   readonly at: number
 }
 
+/** What is recorded of the requests of one agent, until a time. */
+export interface AgentRecording {
+  readonly mode: 'off' | 'shapes' | 'samples'
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
 /** An agent without its secret: what the registry holds in memory. */
 export interface AgentRecord {
   /** UUID, lower case. */
@@ -44,6 +51,8 @@ export interface AgentRecord {
   readonly createdAt: number
   /** Its client secret is short or easy to guess. */
   readonly weakSecret: boolean
+  /** Null: as Recording:Mode says. */
+  readonly recording: AgentRecording | null
   /** In the order they were made. */
   readonly keys: readonly AgentKey[]
 }
@@ -52,7 +61,15 @@ export interface AgentRecord {
 export type AgentChange = Partial<
   Pick<
     AgentRecord,
-    'status' | 'policyName' | 'roles' | 'externalSubject' | 'tags' | 'trustValue' | 'trustAt' | 'weakSecret'
+    | 'status'
+    | 'policyName'
+    | 'roles'
+    | 'externalSubject'
+    | 'tags'
+    | 'trustValue'
+    | 'trustAt'
+    | 'weakSecret'
+    | 'recording'
   >
 > & { readonly secretHash?: string }
 

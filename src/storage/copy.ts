@@ -30,6 +30,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   seen_tools: ['agentId', 'server'],
   agent_shapes: ['agentId', 'digest'],
   shape_gaps: ['agentId'],
+  agent_samples: ['id'],
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
   spend_raises: ['id'],
@@ -45,7 +46,7 @@ export const copiedTables = Object.keys(keys) as readonly CopiedTable[]
 /** Rows that are in memory at a time. Those with bodies can have ten megabytes each. */
 const maxRows = 200
 const maxBodies = 1
-const withBodies: readonly string[] = ['hitl_shown', 'hitl_sealed'] satisfies CopiedTable[]
+const withBodies: readonly string[] = ['hitl_shown', 'hitl_sealed', 'agent_samples'] satisfies CopiedTable[]
 
 type Value = string | number | Uint8Array | null
 type CopiedRow = Readonly<Record<string, Value>>

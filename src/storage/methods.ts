@@ -101,7 +101,7 @@ export const methods = {
     prune: 'write',
   },
   tools: { digests: 'read', keep: 'write' },
-  shapes: { add: 'write', of: 'read', clear: 'write', prune: 'write' },
+  shapes: { add: 'write', of: 'read', keepSamples: 'write', samples: 'read', clear: 'write', prune: 'write' },
   codes: { keep: 'write', take: 'write' },
   credentials: { all: 'read', of: 'read', lease: 'write', put: 'write', note: 'write' },
   tokens: { all: 'read' },

@@ -22,7 +22,7 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
   const count = sql.raw(types.count)
   const tables = [
     ...registry,
-    ...shapeTables,
+    ...shapeTables(bytes),
     ...spend,
     ...queue(bytes),
     ...queueIndexes,
@@ -80,7 +80,8 @@ const registry = [
     standing text,
     "createdAt" bigint not null,
     "secretHash" text not null,
-    "weakSecret" integer not null
+    "weakSecret" integer not null,
+    recording text
   )`,
   sql`create unique index agents_subject on agents ("externalSubject")`,
   sql`create table agent_keys (

@@ -19,15 +19,18 @@ import type {
   PolicyRecord,
   ReplayState,
   ShapeCount,
+  StoredSample,
   TakenKey,
   ToolDigests,
 } from './store.ts'
 import type { PushSubscription } from './subscriptions.ts'
 
-export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret' | 'keys'> {
+export interface AgentRow extends Omit<AgentRecord, 'roles' | 'tags' | 'weakSecret' | 'recording' | 'keys'> {
   readonly roles: string
   readonly tags: string
   readonly weakSecret: number
+  /** JSON. */
+  readonly recording: string | null
   /** What is remembered beside trust, to judge the next event; null: nothing. */
   readonly standing: string | null
   /** bcrypt. */
@@ -121,6 +124,12 @@ export interface ShapeRow extends Omit<ShapeCount, 'values' | 'days'> {
   readonly probation: number
 }
 
+/** A whole request, sealed. */
+export interface SampleRow extends StoredSample {
+  /** Of the sealed request. */
+  readonly bytes: number
+}
+
 /** Requests of an agent were not recorded. */
 export interface ShapeGapRow {
   readonly agentId: string
@@ -198,6 +207,7 @@ export interface Schema {
   seen_tools: ToolDigestsRow
   agent_shapes: ShapeRow
   shape_gaps: ShapeGapRow
+  agent_samples: SampleRow
   spend: SpendTotalRow
   spend_leases: SpendLeaseRow
   spend_raises: SpendRaiseRow

@@ -1,7 +1,7 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 /** Part of the first step of the schema: it is never changed once it was released. */
-export const shapeTables = [
+export const shapeTables = (bytes: RawBuilder<unknown>) => [
   sql`create table agent_shapes (
     "agentId" text not null references agents (id) on delete cascade,
     digest text not null,
@@ -22,4 +22,14 @@ export const shapeTables = [
     "lastAt" bigint not null
   )`,
   sql`create index shape_gaps_last on shape_gaps ("lastAt")`,
+  sql`create table agent_samples (
+    id text primary key,
+    "agentId" text not null references agents (id) on delete cascade,
+    digest text not null,
+    at bigint not null,
+    bytes bigint not null,
+    sealed ${bytes} not null
+  )`,
+  sql`create index agent_samples_shape on agent_samples ("agentId", digest)`,
+  sql`create index agent_samples_at on agent_samples (at)`,
 ]

@@ -32,6 +32,25 @@ export interface ShapeLimits {
   readonly maxDays: number
 }
 
+/** A whole request of a shape. */
+export interface StoredSample {
+  /** Random. */
+  readonly id: string
+  readonly agentId: string
+  /** That of its shape. */
+  readonly digest: string
+  readonly at: number
+  /** Opaque to the store. */
+  readonly sealed: Uint8Array
+}
+
+export interface SampleLimits {
+  readonly maxOfAgent: number
+  readonly maxOfShape: number
+  /** Bytes of all agents. */
+  readonly maxBytes: number
+}
+
 export interface ShapeTable {
   /**
    * Adds to what was recorded before. Counts of agents that are gone are dropped. A new shape is on probation until it came
@@ -48,8 +67,17 @@ export interface ShapeTable {
     now: number,
   ): Promise<readonly string[]>
   of(agentId: string): Promise<RecordedShapes>
+  /**
+   * Keeps samples that the limits allow; those of agents that are gone are dropped. A further sample of a shape that has
+   * enough is dropped too.
+   *
+   * @returns agents of which one was dropped because the agent, or all of them, have too many
+   */
+  keepSamples(samples: readonly StoredSample[], limits: SampleLimits): Promise<readonly string[]>
+  /** Oldest first. */
+  samples(agentId: string): Promise<readonly StoredSample[]>
   /** Removes all of an agent. */
   clear(agentId: string, entry: AuditEntry): Promise<void>
-  /** Removes what did not come since `before`, up to `limit` shapes and as many gaps. */
-  prune(before: number, limit: number): Promise<void>
+  /** Removes what did not come since `before`, up to `limit` shapes and as many gaps, and samples from before `samplesBefore`. */
+  prune(before: number, samplesBefore: number, limit: number): Promise<void>
 }

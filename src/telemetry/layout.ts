@@ -71,8 +71,9 @@ const boundNames = [
   'upgrade_idle',
   'upgrade_time',
   'upgrade_bytes',
-  // Shapes of requests that were not recorded or made way: Recording:ShapesPerAgent, MaxShapes, and what waits to be read.
+  // Shapes and samples of requests that were not recorded or made way: the bounds of Recording, and what waits to be read.
   'shapes',
+  'samples',
   // The system gave no file descriptor, no memory or no local port for a connection.
   'descriptors',
   'memory',

@@ -16,6 +16,7 @@ const agents: readonly AgentRecord[] = Array.from({ length: 10_000 }, (_, i) => 
   trustAt: 0,
   createdAt: i,
   weakSecret: false,
+  recording: null,
   keys: [],
 }))
 

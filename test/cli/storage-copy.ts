@@ -121,6 +121,8 @@ async function fillFolder() {
   }
   await store.subscriptions.keep({ ...browser, createdAt: 1 }, 5, entry('push.subscribe'))
   await store.shapes.add([], [review.bot.id], { maxOfAgent: 10, max: 10, maxDays: 1 }, 1)
+  const sample = { id: 's1', agentId: review.bot.id, digest: 'd', at: 1, sealed: Uint8Array.from([1, 2]) }
+  await store.shapes.keepSamples([sample], { maxOfAgent: 1, maxOfShape: 1, maxBytes: 10 })
   const asked = { begins: true, spent: 0, estimated: 0, calls: 0, keep: 0, reserved: 0, needed: 9, least: 9, ahead: 0 }
   await store.spend.lease([{ key: 'daily 1 2 an owner', ...asked, limit: 100, exact: false }], 1)
   const raise = { id: 'r1', budget: 'daily', holder: 'an owner', from: 1, until: 2, amount: 1, max: 9 }

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { simulate } from '../../src/policies/simulate.ts'
 import { type KeptShape, keptOf } from '../../src/policy/propose/kept.ts'
+import { sampleOf } from '../../src/policy/propose/sample.ts'
 import { naiveVerdict } from '../fixtures/naive-policy.ts'
 import { createRandom, randomHead, randomPolicy, withBodies } from '../fixtures/random-policy.ts'
 import { policyOf } from '../fixtures/rulebook.ts'
@@ -12,7 +13,7 @@ t.test('what is known of a shape is decided as each of its requests is', async t
   const random = createRandom(seed)
   const count = runs(3_000, 60)
   const wrong: unknown[] = []
-  const tally = { same: 0, changed: 0, unknown: 0 }
+  const tally = { same: 0, changed: 0, unknown: 0, answered: 0 }
   for (let run = 0; run < count && wrong.length === 0; run++) {
     const [before, after] = [randomPolicy(random, 4), randomPolicy(random, 4)]
     const [own, tried] = [policyOf(before), policyOf(after)]
@@ -29,8 +30,12 @@ t.test('what is known of a shape is decided as each of its requests is', async t
       const { id, name, ownerId, tags, policyName } = request.head.agent
       const one = { agentId: id, digest: 'd', ...texts, values: kept.values, ...times }
       const agent = { id, name, ownerId, tags, policyName }
-      const found = simulate([{ agent, shapes: [one], before }], after, {})
+      const ofShape = simulate([{ agent, shapes: [one], samples: [], before }], after, {})
+      const sampled = isWhole ? sampleOf(request) : undefined
+      const samples = sampled === undefined ? [] : [{ digest: 'd', at: request.head.now, request: sampled }]
+      const found = random() < 0.5 ? ofShape : simulate([{ agent, shapes: [one], samples, before }], after, {})
       const [change] = found.changes
+      tally.answered += ofShape.unknown - found.unknown
       tally.same += found.same
       tally.unknown += found.unknown
       tally.changed += found.changes.length
@@ -52,7 +57,7 @@ function simulated(shape: Partial<KeptShape>, before: object | undefined, after:
   const outcome = { effect: 'Deny', policy: 'former', rule: 'r', status: 4, verdict: null, signal: null }
   const texts = { shape: JSON.stringify({ ...head, ...shape }), outcome: JSON.stringify(outcome) }
   const one = { agentId: 'a1', digest: 'd', ...texts, values, count: 3, firstAt: 0, lastAt: 1, days: [0] }
-  const { same, unknown, changes } = simulate([{ agent, shapes: [one, one], before }], after, {})
+  const { same, unknown, changes } = simulate([{ agent, shapes: [one, one], samples: [], before }], after, {})
   return [same, unknown, ...changes.map(change => `${change.before} ${change.after} ${change.count}`)]
 }
 

@@ -7,6 +7,7 @@ import type { DescribedRequest } from '../../policy/request/describe.ts'
 import { readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import type { AgentRecord, ShapeCount } from '../../storage/store.ts'
 import type { WorkTurns } from '../work-turns.ts'
+import { RequestSampler, type TakenSample } from './sampler.ts'
 
 /** A request that is over, as far as its shape needs it. */
 export interface RecordedCall {
@@ -18,6 +19,8 @@ export interface RecordedCall {
   /** Its body, which nobody changes; undefined when it is not known. */
   readonly body: Uint8Array | undefined
   readonly outcome: ShapeOutcome
+  /** A sample of it is wanted. */
+  readonly isSampled: boolean
 }
 
 /** Requests that have the same shape and outcome. */
@@ -65,6 +68,7 @@ export interface TakenShapes {
   readonly counts: readonly ShapeCount[]
   /** Agents of which some requests were not recorded. */
   readonly skipped: readonly string[]
+  readonly samples: readonly TakenSample[]
 }
 
 /** Of one agent that wait to be read. */
@@ -85,6 +89,7 @@ export class ShapeRecorder {
   readonly #limits: RecorderLimits
   readonly #turns: WorkTurns
   readonly #report: (error: unknown) => void
+  readonly #sampler: RequestSampler
   readonly #agents = new Map<string, OfAgent>()
   readonly #waiting: NotedCall[] = []
   #bytes = 0
@@ -98,6 +103,7 @@ export class ShapeRecorder {
     this.#limits = limits
     this.#turns = turns
     this.#report = report
+    this.#sampler = new RequestSampler(limits)
   }
 
   /** Counts a request like an earlier one. False when there is none. */
@@ -141,7 +147,7 @@ export class ShapeRecorder {
       of.skipped = false
     }
     if (this.#size > maxKnown) this.#forget()
-    return { counts, skipped }
+    return { counts, skipped, samples: this.#sampler.take() }
   }
 
   /** Waits until everything that was noted so far is read. */
@@ -169,7 +175,9 @@ export class ShapeRecorder {
 
   #readOne({ call, at, alike }: NotedCall): void {
     const of = this.#of(call.agent.id)
-    const kept = keptOf(describe(call, at), !call.hasBody || call.body !== undefined)
+    const request = describe(call, at)
+    const isWhole = !call.hasBody || call.body !== undefined
+    const kept = keptOf(request, isWhole)
     if (kept === undefined) {
       of.skipped = true
       return
@@ -177,6 +185,7 @@ export class ShapeRecorder {
     const entry = this.#entryOf(of, call, kept.shape, at)
     if (entry === undefined) return
     add(entry, at)
+    if (call.isSampled && isWhole) this.#sampler.note(entry, kept.shape, request)
     entry.values = kept.values.map((values, place) =>
       [...new Set([...(entry.values[place] ?? []), ...values])].slice(0, 8),
     )

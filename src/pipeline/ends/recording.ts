@@ -3,6 +3,7 @@ import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
 import { badSignals } from '../../policy/propose/template.ts'
 import type { RiskSignal } from '../../policy/request/facts.ts'
 import type { Exchange } from '../exchange.ts'
+import { recordingMode } from '../recording-mode.ts'
 import { statusOf } from './access-line.ts'
 import type { EndListener, EndParts } from './listener.ts'
 import type { AlikeCalls, ShapeRecorder } from './recorder.ts'
@@ -11,25 +12,24 @@ import type { AlikeCalls, ShapeRecorder } from './recorder.ts'
  * Records the shapes of requests that were decided. A request without body and query like an earlier one costs a look-up by
  * its URL; the others are read in turns.
  */
-export const recordingListener = (
-  { config: { Recording }, clock }: Pick<EndParts, 'config' | 'clock'>,
-  recorder: ShapeRecorder,
-): EndListener => ({
+export const recordingListener = (parts: Pick<EndParts, 'config' | 'clock'>, recorder: ShapeRecorder): EndListener => ({
   name: 'recording',
   ended(exchange) {
     const { agent, target, decision, addressing } = exchange
     // CONNECT has no path.
     if (agent === undefined || target === undefined || decision === undefined || addressing.road === 'tunnel') return
-    const at = clock.now()
+    const mode = recordingMode(agent, parts)
+    if (mode === 'off') return
+    const at = parts.clock.now()
     const isPlain =
       !exchange.hasBody && target.query === undefined && !exchange.fields.mcp && target.url.length <= maxKnownUrl
     const alike = isPlain ? alikeOf(exchange, decision, target.url) : undefined
     if (alike !== undefined && recorder.count(agent.id, alike, at)) return
     const { method, rawHeaders, hasBody, body } = exchange
-    const isShort = body !== undefined && body.byteLength <= Recording.MaxBodyBytes
+    const isShort = body !== undefined && body.byteLength <= parts.config.Recording.MaxBodyBytes
     recorder.note(
       {
-        ...{ agent, target, method, rawHeaders, hasBody },
+        ...{ agent, target, method, rawHeaders, hasBody, isSampled: mode === 'samples' },
         // Its memory is used again.
         body: isShort ? Uint8Array.from(body) : undefined,
         outcome: outcomeOf(decision, classOf(exchange), exchange.grantId === undefined ? null : 'approved'),
@@ -39,15 +39,17 @@ export const recordingListener = (
     )
   },
   approved({ agent, target, method, rawHeaders, body, decision }, status) {
-    const isShort = body.byteLength <= Recording.MaxBodyBytes
+    const mode = recordingMode(agent, parts)
+    if (mode === 'off') return
+    const isShort = body.byteLength <= parts.config.Recording.MaxBodyBytes
     recorder.note(
       {
-        ...{ agent, target, method, rawHeaders, hasBody: body.byteLength > 0 },
+        ...{ agent, target, method, rawHeaders, hasBody: body.byteLength > 0, isSampled: mode === 'samples' },
         body: isShort ? body : undefined,
         outcome: outcomeOf(decision, Math.floor(status / 100), 'approved'),
       },
       undefined,
-      clock.now(),
+      parts.clock.now(),
     )
   },
 })

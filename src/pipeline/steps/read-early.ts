@@ -6,14 +6,16 @@ import { maxCancellation, readCancellation } from '../mcp/json-rpc.ts'
 import { cancelsHeld, mayCancel } from '../mcp/requests.ts'
 import { live, receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
+import { wantsSample } from '../recording-mode.ts'
 import { passCircuit } from './circuit.ts'
 import { decideWhole } from './decide.ts'
 
-/** Reads a short body that may cancel a held request, or that a reader of answers wants to see. */
+/** Reads a short body that may cancel a held request, that a reader of answers wants to see, or that is sampled. */
 export function readEarly(exchange: Decided, parts: Parts): StepResult {
   if (!exchange.hasBody || exchange.body !== undefined || exchange.effect === 'Hitl') return undefined
   if (mayCancel(exchange, parts)) return readMessage(exchange, parts)
-  return wantBody(exchange, parts.readers) ? readWanted(exchange, parts) : undefined
+  const isWanted = wantBody(exchange, parts.readers) || wantsSample(exchange, parts)
+  return isWanted ? readWanted(exchange, parts) : undefined
 }
 
 /** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */

@@ -21,6 +21,7 @@ const publicColumns = [
   'trustAt',
   'createdAt',
   'weakSecret',
+  'recording',
 ] as const
 
 export const agents: Operations<'agents'> = {
@@ -216,23 +217,35 @@ async function find(db: Db, id: string, toChange = false): Promise<AgentRecord |
   return row && toRecord(row, await keysOf(db, id))
 }
 
-function toColumns({ roles, tags, weakSecret, ...same }: RowChange): Partial<AgentRow> {
+function toColumns({ roles, tags, weakSecret, recording, ...same }: RowChange): Partial<AgentRow> {
   return {
     ...same,
     ...(roles !== undefined && { roles: JSON.stringify(roles) }),
     ...(tags !== undefined && { tags: JSON.stringify(tags) }),
     ...(weakSecret !== undefined && { weakSecret: Number(weakSecret) }),
+    ...(recording !== undefined && { recording: recording && JSON.stringify(recording) }),
   }
 }
 
 function toRow({ keys: _, ...agent }: AgentRecord, secretHash: string): AgentRow {
-  const { roles, tags, weakSecret } = agent
-  const texts = { roles: JSON.stringify(roles), tags: JSON.stringify(tags) }
+  const { roles, tags, weakSecret, recording } = agent
+  const texts = {
+    roles: JSON.stringify(roles),
+    tags: JSON.stringify(tags),
+    recording: recording && JSON.stringify(recording),
+  }
   return { ...agent, ...texts, weakSecret: Number(weakSecret), standing: null, secretHash }
 }
 
 function toRecord(row: Omit<AgentRow, 'secretHash' | 'standing'>, found: readonly KeyOf[]): AgentRecord {
-  const { roles, tags, weakSecret } = row
+  const { roles, tags, weakSecret, recording } = row
   const keys = found.map(({ agentId: _, ...key }): AgentKey => key)
-  return { ...row, roles: JSON.parse(roles), tags: JSON.parse(tags), weakSecret: weakSecret !== 0, keys }
+  return {
+    ...row,
+    roles: JSON.parse(roles),
+    tags: JSON.parse(tags),
+    weakSecret: weakSecret !== 0,
+    recording: recording && JSON.parse(recording),
+    keys,
+  }
 }

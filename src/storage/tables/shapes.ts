@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 import type { Db, ShapeRow } from '../schema.ts'
 import type { ShapeCount, ShapeLimits } from '../shapes.ts'
+import { presentOf, pruneSamples, samples } from './samples.ts'
 
 /** Rows that one statement writes or reads. */
 const maxRows = 500
@@ -12,6 +13,8 @@ const hourMs = 3_600_000
 const fewestCount = 3
 
 export const shapes: Operations<'shapes'> = {
+  ...samples,
+
   async add(unit, counts, skipped, limits, now) {
     // Gateways add every few seconds, one after the other.
     await unit.alone('shapes')
@@ -54,10 +57,12 @@ export const shapes: Operations<'shapes'> = {
     await unit.alone('shapes')
     await unit.db.deleteFrom('agent_shapes').where('agentId', '=', agentId).execute()
     await unit.db.deleteFrom('shape_gaps').where('agentId', '=', agentId).execute()
+    await unit.db.deleteFrom('agent_samples').where('agentId', '=', agentId).execute()
     unit.audit(entry)
   },
 
-  async prune({ db }, before, limit) {
+  async prune({ db }, before, samplesBefore, limit) {
+    await pruneSamples(db, samplesBefore, limit)
     const keys = await db
       .selectFrom('agent_shapes')
       .select(['agentId', 'digest'])
@@ -84,12 +89,6 @@ const columns: readonly (keyof ShapeRow)[] = [
   ...(['agentId', 'digest', 'shape', 'outcome', 'values'] as const),
   ...(['count', 'firstAt', 'lastAt', 'days', 'probation'] as const),
 ]
-
-async function presentOf(db: Db, ids: readonly string[]): Promise<readonly string[]> {
-  if (ids.length === 0) return []
-  const rows = await db.selectFrom('agents').select('id').where('id', 'in', ids).execute()
-  return rows.map(({ id }) => id)
-}
 
 async function knownOf(db: Db, agentId: string, counts: readonly ShapeCount[]): Promise<ReadonlyMap<string, ShapeRow>> {
   const known = new Map<string, ShapeRow>()

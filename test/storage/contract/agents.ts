@@ -135,7 +135,13 @@ export function agents(t: Test, engine: Engine): void {
   t.test('every field that can change does', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'h', entry('agent.register'))
-    const change = { roles: ['auditor'], externalSubject: 's', trustValue: 0.25, trustAt: 5 } as const
+    const change = {
+      roles: ['auditor'],
+      externalSubject: 's',
+      trustValue: 0.25,
+      trustAt: 5,
+      recording: { mode: 'samples', until: 9 },
+    } as const
     await store.agents.update('a1', change, entry('agent.change'))
     t.strictSame(await store.agents.all(), [agent('a1', change)])
   })

@@ -13,7 +13,7 @@ import type {
 export const tables = [
   ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
   ...['identities', 'messages', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
-  ...['agent_shapes', 'shape_gaps', 'push_key', 'push_browsers', 'credentials'],
+  ...['agent_shapes', 'shape_gaps', 'agent_samples', 'push_key', 'push_browsers', 'credentials'],
 ]
 
 /** Gives an empty store that closes with the test. */
@@ -33,6 +33,7 @@ export function agent(id: string, over: Partial<AgentRecord> = {}): AgentRecord 
     trustAt: 1_000,
     createdAt: 1_000,
     weakSecret: false,
+    recording: null,
     keys: [],
     ...over,
   }

@@ -1,10 +1,15 @@
 /** Shapes of requests are kept within their bounds. Threat T80. */
 import type { Test } from 'tap'
-import type { ShapeCount } from '../../../src/storage/store.ts'
+import type { ShapeCount, StoredSample } from '../../../src/storage/store.ts'
 import { actions, agent, type Engine, entry } from './samples.ts'
 
 const hour = 3_600_000
 const limits = { maxOfAgent: 8, max: 1_000, maxDays: 30 }
+
+const sample = (agentId: string, digest: string, id: string, over: Partial<StoredSample> = {}): StoredSample => ({
+  ...{ id, agentId, digest, at: 10, sealed: new Uint8Array(100) },
+  ...over,
+})
 
 const shape = (agentId: string, digest: string, over: Partial<ShapeCount> = {}): ShapeCount => ({
   ...{ agentId, digest, shape: `{"path":"${digest}"}`, outcome: '{}', values: [], count: 1 },
@@ -50,6 +55,32 @@ export function shapes(t: Test, engine: Engine): void {
     t.equal((await store.shapes.of('a2')).incompleteSince, 9)
   })
 
+  t.test('samples are kept as far as shape, agent and bytes allow, and go with what they are of', async t => {
+    const store = await engine(t)
+    for (const id of ['a1', 'a2', 'a3']) await store.agents.insert(agent(id), 'hash', entry('agent.register'))
+    const limits = { maxOfAgent: 4, maxOfShape: 2, maxBytes: 1_000 }
+    const keep = (...all: readonly StoredSample[]) => store.shapes.keepSamples(all, limits)
+    const left = async (id: string) => (await store.shapes.samples(id)).map(one => one.id)
+    const first = ['1', '2', '3'].map(id => sample('a1', 'x', id))
+    t.strictSame(await keep(...first, sample('gone', 'x', '4')), [], 'a third of a shape is no loss')
+    t.strictSame(await left('a1'), ['1', '2'])
+    const bytes = Uint8Array.from([1, 2, 3])
+    t.strictSame(await keep(sample('a1', 'y', '5', { at: 5, sealed: bytes }), sample('a1', 'x', '6')), [])
+    t.strictSame(await keep(...['7', '8'].map(id => sample('a1', 'z', id))), ['a1'], 'the agent has four')
+    t.strictSame(await left('a1'), ['5', '1', '2', '7'])
+    t.match((await store.shapes.samples('a1'))[0], { digest: 'y', at: 5 })
+    t.strictSame(new Uint8Array((await store.shapes.samples('a1'))[0]!.sealed), bytes)
+    const long = sample('a2', 'x', '9', { sealed: new Uint8Array(800) })
+    t.strictSame(await keep(long, sample('a2', 'x', '10')), ['a2'], 'too many bytes of all agents')
+    t.strictSame(await left('a2'), ['10'])
+    await keep(sample('a3', 'x', '11'))
+    await store.shapes.prune(0, 10, 10)
+    t.strictSame([await left('a1'), await left('a3')], [['1', '2', '7'], ['11']])
+    await store.shapes.clear('a1', entry('agent.clearShapes'))
+    await store.agents.remove('a3', entry('agent.remove'))
+    t.strictSame([await left('a1'), await left('a2'), await left('a3')], [[], ['10'], []])
+  })
+
   t.test(
     'shapes go when they do not come again, with an entry when they are cleared, and with their agent',
     async t => {
@@ -61,7 +92,7 @@ export function shapes(t: Test, engine: Engine): void {
         const { shapes, incompleteSince } = await store.shapes.of(id)
         return [...shapes.map(({ digest }) => digest), incompleteSince]
       }
-      await store.shapes.prune(20, 10)
+      await store.shapes.prune(20, 20, 10)
       t.strictSame(await left('a1'), ['new', null])
       await store.shapes.add([], ['a1', 'a2'], limits, 30)
       await store.shapes.clear('a1', entry('agent.clearShapes'))
