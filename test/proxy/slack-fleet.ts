@@ -1,5 +1,6 @@
 /** Two gateways on one database with the same Slack app: each click counts once, whichever of them it reaches. Threat T81. */
 import t from 'tap'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, merge, onDatabase, startGateway } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { careful, startReview } from '../fixtures/review.ts'
@@ -45,7 +46,7 @@ for (const [user, { id }] of Object.entries(people)) {
 type User = keyof typeof people
 const post = ({ url }: { readonly url: string }, payload: object) => {
   const { body, headers } = signedCall(payload, { at: Date.now() })
-  return fetch(`${url}/hitl/slack`, { method: 'POST', headers, body })
+  return fetchDocumented(`${url}/hitl/slack`, { method: 'POST', headers, body })
 }
 const called = (method: string, of: (call: SlackCalled) => boolean) =>
   slack.called.filter(one => one.method === method && of(one))
