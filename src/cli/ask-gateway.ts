@@ -34,7 +34,7 @@ export async function askGateway<T>(
   const { status, text } = await callJson(gateway, { ...call, token })
   const answer = parseJson(text)
   // openapi.json describes it.
-  if (status === 200 && isObject(answer)) return answer as T
+  if (status === 200 && (isObject(answer) || Array.isArray(answer))) return answer as T
   const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
   // openapi.json describes it.
   const lines = (errors as readonly FieldError[]).map(describe)

@@ -72,6 +72,22 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'show models that were called without a price',
     load: async () => (await import('./prices.ts')).checking,
   },
+  'credential list': {
+    summary: 'show the credentials that the gateway adds, never a value',
+    load: async () => (await import('./credential.ts')).listing,
+  },
+  'credential test': {
+    summary: 'get a new value of a credential now',
+    load: async () => (await import('./credential.ts')).testing,
+  },
+  'credential connect': {
+    summary: 'grant a credential access to your account',
+    load: () => import('./credential-connect.ts'),
+  },
+  'credential disconnect': {
+    summary: 'remove what was granted, and revoke it',
+    load: async () => (await import('./credential.ts')).disconnecting,
+  },
   'hitl test-message': {
     summary: 'send a test message to reviewers, as the settings say',
     load: () => import('./hitl-test-message.ts'),

@@ -3,6 +3,8 @@ import type { Clock } from '../runtime/clock.ts'
 import type { CredentialKeeper } from './keeper.ts'
 import { isFresh } from './state.ts'
 
+export const credentialStates = ['unused', 'ready', 'renewing', 'failing', 'needed'] as const
+
 /** A credential as the API shows it: never its value. */
 export interface CredentialView {
   readonly name: string
@@ -10,7 +12,7 @@ export interface CredentialView {
   /** Hosts that get it, as `Upstreams` writes them. */
   readonly hosts: readonly string[]
   /** `unused`: no request has needed it yet. `failing`: there is a problem, and another attempt may succeed. */
-  readonly state: 'unused' | 'ready' | 'renewing' | 'failing' | 'needed'
+  readonly state: (typeof credentialStates)[number]
   /** Whether requests get it now, although the last attempt to renew it may have failed. */
   readonly usable: boolean
   /** Until when it is sent; null when it does not end, or there is none. */
@@ -24,7 +26,7 @@ export interface CredentialView {
 
 const timeText = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 
-function stateOf({ state, isRenewing }: CredentialKeeper): CredentialView['state'] {
+export function stateOf({ state, isRenewing }: CredentialKeeper): CredentialView['state'] {
   if (state.problem !== undefined) return state.problem.kind
   if (isRenewing) return 'renewing'
   return state.version === 0 ? 'unused' : 'ready'

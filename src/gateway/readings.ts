@@ -3,6 +3,7 @@ import type { TrailVerification } from '../audit/verification.ts'
 import type { Budgets } from '../budgets/budgets.ts'
 import type { BudgetView } from '../budgets/view.ts'
 import { maxHeldBytes } from '../config/check.ts'
+import { credentialStates, stateOf } from '../credentials/view.ts'
 import { type MessageQueue, queuesOf } from '../hitl/receiver.ts'
 import { shareFor } from '../runtime/shared-answer.ts'
 import { type ExpositionFormat, exposition, type MetricSample } from '../telemetry/exposition.ts'
@@ -13,12 +14,14 @@ import type { Listening } from './listening.ts'
 import type { Reload } from './reload.ts'
 import type { SharedLimits } from './shared.ts'
 import type { Telemetry } from './telemetry.ts'
+import type { Upstreams } from './upstreams.ts'
 
 export interface ReadingParts extends Pick<Base, 'config' | 'clock' | 'logStatus' | 'store' | 'fleet'> {
   readonly limits: SharedLimits
   readonly telemetry: Pick<Telemetry, 'totals'>
   readonly verification: Pick<TrailVerification, 'state'>
   readonly budgets: Pick<Budgets, 'all'>
+  readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   /** Parts that are made after this one. */
   readonly live: () => {
     readonly reload: Pick<Reload, 'last'>
@@ -35,7 +38,8 @@ export function createPage(parts: ReadingParts): (format: ExpositionFormat) => P
   const ofStore = shareFor(freshMs, parts.clock, () => storeReadings(parts))
   return async format => {
     const stored = await ofStore()
-    const readings = [...stateReadings(parts, started), ...limitReadings(parts), ...parts.fleet.readings(), ...stored]
+    const states = [...stateReadings(parts, started), ...limitReadings(parts), ...credentialReadings(parts)]
+    const readings = [...states, ...parts.fleet.readings(), ...stored]
     return exposition(parts.telemetry.totals(), [...readings, ...processReadings()], format, Origins)
   }
 }
@@ -100,6 +104,15 @@ function limitReadings({ config }: ReadingParts): readonly MetricSample[] {
     ...gauge('hitl_pending_limit', 'Requests that may wait for a reviewer.', HumanInTheLoop.MaxPendingRequests),
   ]
 }
+
+/** Names of credentials are those of the settings. */
+const credentialReadings = ({ upstreams }: ReadingParts): readonly MetricSample[] =>
+  (upstreams.keptCredentials?.all ?? []).flatMap(({ keeper }) =>
+    credentialStates.map(state => ({
+      ...{ name: 'agent_gateway_credential_state', type: 'gauge', value: stateOf(keeper) === state ? 1 : 0 },
+      ...{ help: '1 for the state in which a credential is.', labels: { credential: keeper.name, state } },
+    })),
+  )
 
 /** A store that does not answer must not hide the other metrics. */
 async function storeReadings({ store, clock, config, budgets }: ReadingParts): Promise<readonly MetricSample[]> {

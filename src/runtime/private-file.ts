@@ -1,22 +1,39 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StartupError } from '../base/refusals.ts'
 
 /**
  * Text of a file that holds a secret; undefined when there is none.
- * Rejects with StartupError when others than the owner may read it, or it cannot be read.
+ * Rejects with StartupError when others than the owner may read it, or it cannot be read. A group of this process may read a
+ * file of root, as Kubernetes (`fsGroup`) and systemd give it.
  */
 export async function readPrivateFile(path: string): Promise<string | undefined> {
   try {
-    const { mode } = await stat(path)
-    if ((mode & 0o077) !== 0) throw new StartupError(`${path}: others can read this secret. Run: chmod 600 ${path}`)
-    return await readFile(path, 'utf8')
+    const file = await open(path, 'r')
+    try {
+      // Of the file that is read: a link may be swapped meanwhile.
+      if (!isPrivate(await file.stat(), groupsOfProcess())) {
+        throw new StartupError(`${path}: others can read this secret. Run: chmod 600 ${path}`)
+      }
+      return await file.readFile('utf8')
+    } finally {
+      await file.close()
+    }
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
     throw asStartupError(error, path)
   }
 }
+
+/** Whether nobody but its owner can read it, or a group of `groups` if it belongs to root. */
+export function isPrivate({ mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>, groups: readonly number[]): boolean {
+  const isOfGroup = (mode & 0o037) === 0 && uid === 0 && groups.includes(gid)
+  return (mode & 0o077) === 0 || isOfGroup
+}
+
+const groupsOfProcess = (): readonly number[] => [process.getegid?.() ?? -1, ...(process.getgroups?.() ?? [])]
 
 /**
  * Writes a file that only its owner can read, whole or not at all, and on disk when this resolves.

@@ -16,8 +16,13 @@ function quoted(text: string, heading: string, column = 0): string[] {
 
 t.test('docs/metrics.md lists every metric with its label', async t => {
   const { manage } = await startGateway(t, {
-    config: { Budgets: [{ Name: 'one', Unit: 'Calls', Limit: 1 }] },
-    alone: 'there is a metric for each of its budgets',
+    config: {
+      Budgets: [{ Name: 'one', Unit: 'Calls', Limit: 1 }],
+      Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+      Credentials: [{ Name: 'shop', Secret: 'key' }],
+    },
+    env: { KEY: 'value' },
+    alone: 'there is a metric for each of its budgets and credentials',
   })
   const withTls = 'agent_gateway_certificate_expiry_timestamp_seconds'
   const withPostgres = ['agent_gateway_store_connections', 'agent_gateway_store_waiting']
@@ -27,6 +32,7 @@ t.test('docs/metrics.md lists every metric with its label', async t => {
     [...families, ...histograms].map(({ name, label }) => [name, label === undefined ? '' : `{${label}}`]),
   )
   labels.set('agent_gateway_budget_used_ratio', '{budget}')
+  labels.set('agent_gateway_credential_state', '{credential,state}')
   labels.set('agent_gateway_store_connections', '{state}')
   // `process_…` stands for all names that begin so; Prometheus defines them.
   const prefixes = named.filter(name => name.endsWith('…')).map(name => name.slice(0, -1))

@@ -88,6 +88,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'security/two-agents',
   ],
   'it calls a server of its own, or an identity provider': [
+    'cli/credential',
     'clients/fixtures/oidc-provider',
     'clients/mcp-host',
     'fixtures/idp',

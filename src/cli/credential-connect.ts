@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StartupError } from '../base/refusals.ts'
+import { beginCodeConsent, type ConsentRequest, deviceConsent } from '../credentials/consent.ts'
+import { CredentialError } from '../credentials/state.ts'
+import type { CredentialView } from '../credentials/view.ts'
+import { openUpstreams } from '../gateway/upstreams.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { systemLookup } from '../upstream/system-lookup.ts'
+import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
+import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { nameIn, printState } from './credential.ts'
+import { openLoopback } from './loopback.ts'
+import { jsonHelp, jsonOption, readArgs, type Shell, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway credential connect NAME [--device] [--port PORT] [--param NAME=VALUE]... [--json] [--at ADDRESS] [--config FILE]
+
+Lets you grant a credential of type RefreshToken access to your account: it prints an address, and waits until you have
+consented there. Then the gateway has the refresh token, and this machine keeps none. Run it where the gateway runs, since it
+needs the settings and the secret of the client. ${gatewayHelp}
+
+  --device       for a browser on another machine: prints an address and a code to enter there
+  --port PORT    port at 127.0.0.1 that the browser comes back to, if the server wants a fixed one (http://127.0.0.1:PORT/callback)
+  --param NAME=VALUE  further parameter of the request for consent, such as access_type=offline for Google; repeatable
+  --authorization-url URL, --device-url URL  where a server without a document (Issuer) has these
+${atHelp}
+${jsonHelp}: ok, and the credential
+${configHelp}
+
+Examples:
+  agent-gateway credential connect calendar
+  agent-gateway credential connect drive --param access_type=offline --param prompt=consent`
+
+const options = {
+  ...configOption,
+  ...jsonOption,
+  at: { type: 'string' },
+  device: { type: 'boolean' },
+  port: { type: 'string' },
+  param: { type: 'string', multiple: true },
+  'authorization-url': { type: 'string' },
+  'device-url': { type: 'string' },
+} as const
+
+/** Time that a person has, milliseconds. */
+const consentMs = 600_000
+
+export async function run(shell: Shell): Promise<number> {
+  const { values, positionals } = readArgs(shell, options, 1)
+  const name = nameIn(positionals)
+  const port = Number(values.port ?? 0)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError('--port must be a port')
+  const given = { more: parametersIn(values.param ?? []), port, isDevice: values.device === true }
+  const configuration = readConfiguration(shell, values.config)
+  const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
+  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls }).catch(error => {
+    throw error instanceof CredentialError ? new StartupError(error.message) : error
+  })
+  const parts = { configuration, at: values.at }
+  const path = `/credentials/${encodeURIComponent(name)}`
+  await askGateway(shell, parts, { method: 'PUT', path: `${path}/token`, body: { refreshToken } })
+  const view = await askGateway<CredentialView>(shell, parts, { method: 'POST', path: `${path}/renew` })
+  return printState(shell, values, view)
+}
+
+function parametersIn(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map(text => {
+      const at = text.indexOf('=')
+      if (at < 1) throw new UsageError('--param must be NAME=VALUE')
+      return [text.slice(0, at), text.slice(at + 1)]
+    }),
+  )
+}
+
+interface ConsentOptions extends Pick<ConsentRequest, 'more' | 'authorizationUrl' | 'deviceUrl'> {
+  readonly port: number
+  readonly isDevice: boolean
+}
+
+interface ConsentPlace {
+  readonly shell: Shell
+  readonly configuration: Configuration
+}
+
+async function consentTo(
+  name: string,
+  { shell, configuration }: ConsentPlace,
+  { port, isDevice, ...asked }: ConsentOptions,
+): Promise<string> {
+  const { config, baseDirectory } = configuration
+  const setting = config.Credentials.find(({ Name }) => Name === name)
+  if (setting?.Type !== 'RefreshToken') {
+    throw new StartupError(`${name} is no credential of type RefreshToken in ${configuration.file ?? 'gateway.yaml'}.`)
+  }
+  const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
+  const upstreams = await openUpstreams(config, baseDirectory, given)
+  try {
+    const parts = upstreams.keptCredentials?.sourceParts
+    if (parts === undefined) throw new Error('cannot happen: a command has no other threads')
+    const consent = { setting, parts, ...asked, signal: AbortSignal.timeout(consentMs) }
+    if (!isDevice) return await inBrowser(consent, shell, port)
+    const onPrompt = ({ url, code }: { readonly url: string; readonly code: string }) =>
+      shell.complain(`Open ${url} and enter ${code}`)
+    return await deviceConsent(consent, { onPrompt, wait: ms => sleep(ms) })
+  } finally {
+    upstreams.close()
+  }
+}
+
+async function inBrowser(consent: ConsentRequest, shell: Shell, port: number): Promise<string> {
+  const loopback = await openLoopback(port)
+  try {
+    const { url, isAnswer, finish } = await beginCodeConsent(consent, loopback.redirectUri)
+    shell.complain(`Open this address in a browser of this machine, and consent:\n\n${url}\n`)
+    return await finish(await loopback.answer(isAnswer, consent.signal))
+  } finally {
+    loopback.close()
+  }
+}

@@ -1,0 +1,106 @@
+/** Credentials of a running gateway: how they are, and the end of what people granted. */
+import type { CredentialView } from '../credentials/view.ts'
+import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { tableLines } from './table.ts'
+
+const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
+const usual = `${atHelp}\n${jsonHelp}`
+
+export const listing: Command = {
+  help: `usage: agent-gateway credential list [--json] [--at ADDRESS] [--config FILE]
+
+Prints the credentials of Credentials, as the gateway has them. Never a value.
+${gatewayHelp}
+
+${usual}: ok, credentials
+${configHelp}
+
+Examples:
+  agent-gateway credential list --json | jq -r '.credentials[] | select(.state == "needed") | .name'`,
+  async run(shell) {
+    const { values } = readArgs(shell, options)
+    const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
+    const credentials = await askGateway<readonly CredentialView[]>(shell, parts, {
+      method: 'GET',
+      path: '/credentials',
+    })
+    if (values.json === true) printJson(shell, { ok: true, credentials })
+    else {
+      const head = ['CREDENTIAL', 'TYPE', 'STATE', 'UNTIL', 'LAST USED', 'HOSTS', 'PROBLEM']
+      for (const line of tableLines([head, ...credentials.map(rowOf)])) shell.print(line)
+    }
+    return 0
+  },
+}
+
+const rowOf = ({ name, type, state, expiresAt, lastUsedAt, hosts, problem }: CredentialView): readonly string[] => [
+  ...[name, type, state, expiresAt ?? '-', lastUsedAt ?? '-', hosts.join(' ') || '-', problem ?? '-'],
+]
+
+export const testing: Command = {
+  help: `usage: agent-gateway credential test NAME [--json] [--at ADDRESS] [--config FILE]
+
+Lets the gateway get a new value now, and says whether it has one. It is on record as credential.renew.
+${gatewayHelp}
+
+${usual}: ok, and the credential
+${configHelp}
+
+Examples:
+  agent-gateway credential test sheets`,
+  run: shell => renew(shell, readArgs(shell, options, 1)),
+}
+
+interface NamedArgs {
+  readonly values: { readonly config?: string; readonly at?: string; readonly json?: boolean }
+  readonly positionals: readonly string[]
+}
+
+async function renew(shell: Shell, { values, positionals }: NamedArgs): Promise<number> {
+  const name = nameIn(positionals)
+  const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
+  const path = `/credentials/${encodeURIComponent(name)}/renew`
+  return printState(shell, values, await askGateway<CredentialView>(shell, parts, { method: 'POST', path }))
+}
+
+/** The exit code. */
+export function printState(shell: Shell, { json }: { readonly json?: boolean }, credential: CredentialView): number {
+  const { name, state, usable, problem } = credential
+  const ok = usable && problem === null
+  if (json === true) printJson(shell, { ok, ...credential })
+  else if (ok) shell.print(`${name}: ${state}`)
+  else shell.complain(`${name}: ${state}. ${problem ?? 'It has no value.'}`)
+  return ok ? 0 : 1
+}
+
+export const disconnecting: Command = {
+  help: `usage: agent-gateway credential disconnect NAME [--json] [--at ADDRESS] [--config FILE]
+
+Removes what a person has granted. When it returns, no gateway sends it any more; then it is revoked at its server, if
+that says where.
+${gatewayHelp}
+
+${usual}: ok, revoked
+${configHelp}
+
+Examples:
+  agent-gateway credential disconnect calendar`,
+  async run(shell) {
+    const { values, positionals } = readArgs(shell, options, 1)
+    const name = nameIn(positionals)
+    const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
+    const path = `/credentials/${encodeURIComponent(name)}/token`
+    const { revoked } = await askGateway<{ readonly revoked: boolean }>(shell, parts, { method: 'DELETE', path })
+    if (values.json === true) printJson(shell, { ok: true, revoked })
+    else if (revoked) shell.print(`${name} is disconnected, and its token revoked.`)
+    else shell.print(`${name} is disconnected. Its server has revoked nothing: revoke the access there by hand.`)
+    return 0
+  },
+}
+
+export function nameIn([name]: readonly string[]): string {
+  if (name === undefined) throw new UsageError('name a credential')
+  return name
+}

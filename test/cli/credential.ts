@@ -1,0 +1,128 @@
+/** The commands `credential list`, `test`, `connect` and `disconnect`, against a running gateway. Threat T87. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { loopbackCaFile, startLoopbackOrigin } from '../fixtures/origin.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+
+let issued = 0
+let isDown = false
+const forms: Record<string, string>[] = []
+const server = await startLoopbackOrigin(t, async (req, res) => {
+  const at = (path: string) => server.url + path
+  const endpoints = {
+    ...{ issuer: server.url, authorization_endpoint: at('/consent'), token_endpoint: at('/token') },
+    device_authorization_endpoint: at('/device'),
+  }
+  const form = Object.fromEntries(new URLSearchParams(await text(req)))
+  if (req.url === '/.well-known/openid-configuration') res.end(JSON.stringify(endpoints))
+  else if (req.url === '/device') {
+    const codes = { device_code: 'd-1', user_code: 'AB-CD', expires_in: 60, interval: 1 }
+    res.end(JSON.stringify({ ...codes, verification_uri: at('/enter') }))
+  } else if (isDown) res.writeHead(503).end()
+  else {
+    issued += 1
+    forms.push(form)
+    res.end(JSON.stringify({ access_token: `access-${issued}`, refresh_token: `refresh-${issued}`, expires_in: 3_600 }))
+  }
+})
+const config = {
+  Proxy: { CaFile: loopbackCaFile },
+  Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+  Credentials: [
+    { Name: 'calendar', Type: 'RefreshToken', Issuer: server.url, ClientId: 'gateway', Secret: 'key' },
+    { Name: 'fixed', Secret: 'key' },
+  ],
+  Upstreams: [{ Host: '127.0.0.1:1', Credential: 'calendar' }],
+}
+const gateway = await startGateway(t, {
+  alone: 'its credentials are connected',
+  env: { KEY: 'client secret' },
+  config,
+})
+writeFileSync(join(gateway.directory, 'gateway.yaml'), JSON.stringify(config))
+const env = {
+  ...{ KEY: 'client secret', SYSTEM__SERVER__HTTP__PORT: String(gateway.port) },
+  AGENT_GATEWAY_TOKEN: gateway.adminToken,
+}
+/** Begins a command, in this process. */
+function begin(...args: string[]) {
+  const shell = fakeShell(['credential', ...args, '--config', `${gateway.directory}/gateway.yaml`], env)
+  return { shell, code: runCommand(shell) }
+}
+async function run(...args: string[]) {
+  const { shell, code } = begin(...args)
+  return { code: await code, out: shell.printed.join('\n'), err: shell.complained.join('\n') }
+}
+/** The address that the person is to open. */
+const shownTo = async ({ shell }: ReturnType<typeof begin>) => {
+  const lines = () => shell.complained.join('\n')
+  const found = await eventually(
+    () => /^https:\S+/m.exec(lines())?.[0],
+    url => url !== undefined,
+  )
+  return new URL(found!)
+}
+
+t.test('credentials are listed without values', async t => {
+  const { code, out } = await run('list')
+  t.equal(code, 0)
+  t.match(out, /^CREDENTIAL +TYPE +STATE/)
+  t.match(out, /\ncalendar +RefreshToken +unused +- +- +127\.0\.0\.1:1/)
+  t.match(JSON.parse((await run('list', '--json')).out), { ok: true, credentials: [{ name: 'calendar' }, {}] })
+  t.notMatch(out, /client secret/)
+})
+
+t.test('one that nobody has connected fails its test, and a name is needed', async t => {
+  t.match(await run('test', 'calendar'), { code: 1, out: '', err: /needed\. A person must grant access/ })
+  t.match(await run('test'), { code: 2, err: /name a credential/ })
+  t.match(await run('test', 'fixed'), { code: 0, out: 'fixed: ready' })
+  t.match(await run('test', 'none'), { code: 1, err: /answered 404/ })
+  t.match(JSON.parse((await run('test', 'calendar', '--json')).out), { ok: false, state: 'needed' })
+})
+
+t.test('a person consents in a browser of this machine; no other page can answer', async t => {
+  const command = begin('connect', 'calendar', '--param', 'access_type=offline')
+  const url = await shownTo(command)
+  t.equal(url.searchParams.get('access_type'), 'offline')
+  const back = url.searchParams.get('redirect_uri') ?? ''
+  t.match(back, /^http:\/\/127\.0\.0\.1:\d+\/callback$/)
+  for (const wrong of ['?code=evil&state=guess', '?code=evil', '']) t.equal((await fetch(back + wrong)).status, 400)
+  const answer = `${back}?code=c-1&state=${url.searchParams.get('state')}`
+  t.equal((await fetch(answer, { method: 'POST' })).status, 400)
+  t.equal((await fetch(answer)).status, 200)
+  t.equal(await command.code, 0)
+  t.strictSame(command.shell.printed, ['calendar: ready'])
+  t.match(forms, [{ grant_type: 'authorization_code', code: 'c-1' }, { refresh_token: 'refresh-1' }])
+})
+
+t.test('a person consents on another machine', async t => {
+  forms.length = 0
+  const command = begin('connect', 'calendar', '--device', '--json')
+  t.equal(await command.code, 0)
+  t.match(command.shell.complained, [`Open ${server.url}/enter and enter AB-CD`])
+  t.match(JSON.parse(command.shell.printed[0] ?? ''), { ok: true, name: 'calendar', state: 'ready' })
+  t.match(forms, [{ device_code: 'd-1' }, { grant_type: 'refresh_token' }])
+})
+
+t.test('what cannot be connected is said before anybody consents', async t => {
+  t.match(await run('connect', 'fixed'), { code: 1, err: /fixed is no credential of type RefreshToken/ })
+  t.match(await run('connect', 'calendar', '--port', 'x'), { code: 2, err: /--port must be a port/ })
+  t.match(await run('connect', 'calendar', '--param', 'x'), { code: 2, err: /NAME=VALUE/ })
+  const down = begin('connect', 'calendar')
+  const url = await shownTo(down)
+  isDown = true
+  await fetch(`${url.searchParams.get('redirect_uri')}?code=c&state=${url.searchParams.get('state')}`)
+  t.equal(await down.code, 1)
+  t.match(down.shell.complained.at(-1), /not JSON|cannot be used/)
+})
+
+t.test('disconnecting says whether the server has revoked the token', async t => {
+  t.match(await run('disconnect', 'calendar'), { code: 0, out: /revoke the access there by hand/ })
+  t.match(JSON.parse((await run('disconnect', 'calendar', '--json')).out), { ok: true, revoked: false })
+  t.match(await run('disconnect', 'fixed'), { code: 1, err: /answered 409/ })
+  t.match(await run('list'), { out: /\ncalendar +RefreshToken +needed/ })
+})
