@@ -23,10 +23,12 @@ const pending = (more: object = {}): HitlEvent => ({
 
 interface MailSetup extends OwnSetup {
   readonly Host?: string
+  readonly link?: string | undefined
 }
 
-async function receiverTo(t: Test, { port }: MailServer, { Host = '127.0.0.1', ...setup }: MailSetup = {}) {
-  const own = await openOwnRequests(t, { egress: { DenyPrivateNetworks: false }, ...setup })
+async function receiverTo(t: Test, { port }: MailServer, setup: MailSetup = {}) {
+  const { Host = '127.0.0.1', ...more } = setup
+  const own = await openOwnRequests(t, { egress: { DenyPrivateNetworks: false }, ...more })
   const settings = {
     ...noMail,
     Host,
@@ -35,7 +37,12 @@ async function receiverTo(t: Test, { port }: MailServer, { Host = '127.0.0.1', .
     To: ['rita@example.com', 'ops@example.com'],
   }
   const sign = { User: 'gateway', Password: 'mail-password' }
-  return mailReceiver({ settings: { ...settings, ...sign }, connect: own.connect, ca: cert, publicUrl })
+  return mailReceiver({
+    settings: { ...settings, ...sign },
+    connect: own.connect,
+    ca: cert,
+    publicUrl: 'link' in setup ? setup.link : publicUrl,
+  })
 }
 
 /** The text of a message, decoded: it is short, so that only its ends of lines may be encoded. */
@@ -73,6 +80,15 @@ t.test('T36 what an agent wrote adds no field and no recipient', async t => {
   await receiver.send(pending({ agentName: '\u202egnp ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2' }), signal)
   t.match(server.messages[1], /Subject: Review needed: \\u\{202e\}gnp\s+\[redacted: github-token\]/)
   t.notMatch(server.messages[1], 'ghp_a1B2')
+})
+
+t.test('the end of a request is told with the agent, and without a link where the console has no address', async t => {
+  const server = await startMailServer(t)
+  const receiver = await receiverTo(t, server, { link: undefined })
+  const { data, ...event } = pending({ agentName: undefined })
+  await receiver.send({ ...event, data, type: 'denied' }, signal)
+  t.match(server.messages[0], 'Subject: agent-1: denied')
+  t.notMatch(server.messages[0], 'Open in the console')
 })
 
 t.test('a server elsewhere gets neither password nor message without TLS that its certificate proves', async t => {

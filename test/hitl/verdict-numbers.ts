@@ -18,6 +18,7 @@ t.test('verdicts are counted by reviewer, and what nobody decided apart', async 
       { id: 'grace', verdicts: 1, medianSeconds: 10 },
     ],
   })
+  t.match(verdictNumbers([end('Denied', null, 4)]), { reviewers: [{ id: '', verdicts: 1 }] })
   t.match(verdictNumbers([]), { approved: 0, medianSeconds: null, reviewers: [] })
 })
 

@@ -17,6 +17,7 @@ for (const id of ['ada', 'bob']) await store.agents.insert(agent(id), 'hash', en
 const posted: { readonly url: string; readonly headers: readonly string[]; readonly body: Buffer }[] = []
 const answers = new Map<string, number>()
 let failing: Error | undefined
+const reports: string[] = []
 const reviewers = new Set(['ada', 'bob'])
 const by = { actor: 'ada', requestId: null }
 const push = createPush({
@@ -33,7 +34,7 @@ const push = createPush({
     return answers.get(message.url) ?? 201
   },
   reviewerOf: id => (reviewers.has(id) ? {} : undefined),
-  report: () => {},
+  report: what => void reports.push(what),
 })
 // Browsers subscribe with it: it is there before the first subscription.
 await push.publicKey()
@@ -174,6 +175,29 @@ t.test('after a failure the browsers that have the push do not get it again', as
   answers.delete(at('2').endpoint)
   t.equal(await send(one), undefined)
   t.strictSame(posted.map(({ url }) => url.at(-1)).sort(), ['1', '2', '2'])
+})
+
+t.test(
+  'a push that is refused for good is told and not sent again; an event may lack a name, a rule and time',
+  async t => {
+    await push.subscribe('ada', at('1'), by)
+    answers.set(at('1').endpoint, 413)
+    const one = event({ agentName: null, rule: null, expiresAt: new Date(clock.now() - 1).toISOString() })
+    t.equal(await send(one), undefined)
+    t.strictSame(reports.splice(0), ['a push was not accepted'])
+    t.equal(await send(one), undefined)
+    t.equal(posted.length, 1)
+    t.strictSame(opened(posted[0]!.body), { agent: 'a1', id: 'h1' })
+    t.strictSame(posted[0]!.headers.slice(0, 2), ['TTL', '0'])
+    answers.set(at('1').endpoint, 429)
+    t.match(await send(), { failure: 'answered 429', isPassing: true })
+  },
+)
+
+t.test('the longest push is one record', async t => {
+  await push.subscribe('ada', at('1'), by)
+  await send(event({ agentName: '\u3042'.repeat(300), rule: '"\\'.repeat(300) }))
+  t.ok(posted[0]!.body.length <= 4_096)
 })
 
 t.test('a person has five browsers at most, and switches off their own alone', async t => {

@@ -113,6 +113,8 @@ t.test('an edit that may pass later is kept; a message that is gone is forgotten
 
 t.test('without a store nothing is edited', async t => {
   const { receiver, calls } = channel({ isForgetful: true, stale: [denied] })
+  t.equal(await receiver.sendMore(event('pending'), 23, signal), undefined)
+  t.strictSame(calls.splice(0), ['chat.postMessage C1'])
   t.equal(await receiver.catchUp?.(signal), undefined)
   t.strictSame(calls, [])
 })

@@ -23,12 +23,13 @@ function createLeases() {
 }
 
 async function start(t: Test, slack: FalseSlack, leases = createLeases(), owner = 'a') {
+  const reports: unknown[] = []
   const own = await openOwnRequests(t, { egress: { DenyPrivateNetworks: false } })
   const taken: unknown[] = []
   let isBusy = false
   const socket = new SlackSocket({
     call: createSlackCall({ apiUrl: slack.apiUrl, token: 'xapp-1', ask: own.ask }),
-    ...{ deliveries: leases, owner, clock, report: () => {} },
+    ...{ deliveries: leases, owner, clock, report: (_: string, error: unknown) => void reports.push(error) },
     connect: (url, handlers) => openOwnWebSocket(own, url, handlers),
     onPayload(payload) {
       if (!isBusy) taken.push(payload)
@@ -49,7 +50,7 @@ async function start(t: Test, slack: FalseSlack, leases = createLeases(), owner 
       },
       size => size === count,
     )
-  return { socket, taken, setBusy, connected }
+  return { socket, taken, setBusy, connected, reports }
 }
 
 t.test('an envelope is confirmed and its click taken, and one that is repeated is confirmed alone', async t => {
@@ -124,4 +125,32 @@ t.test('a WebSocket is opened past the egress guard alone', async t => {
   const url = `ws://127.0.0.1:${new URL(slack.apiUrl).port}/link`
   await t.rejects(openOwnWebSocket(own, url, { onText: () => {}, onClose: () => {} }))
   t.equal(slack.sockets.size, 0)
+})
+
+t.test('a refused connection is reported, and tried again after a pause', async t => {
+  const slack = await startSlack(t)
+  slack.answers.set('apps.connections.open', { ok: false, error: 'invalid_auth' })
+  const { socket, reports, connected, taken } = await start(t, slack)
+  await socket.sweep()
+  await eventually(
+    () => reports,
+    ({ length }) => length === 1,
+  )
+  t.strictSame(reports, ['apps.connections.open: invalid_auth'])
+  await socket.sweep()
+  t.equal(slack.called.length, 1, 'not at once')
+  slack.answers.delete('apps.connections.open')
+  await connected(1)
+  await slack.push({ n: 1 }, 'x'.repeat(101))
+  await slack.push({ n: 2 }, 'short')
+  await eventually(
+    () => slack.confirmed,
+    ids => ids.includes('short'),
+  )
+  t.strictSame([taken, slack.confirmed], [[{ n: 2 }], ['short']])
+  socket.close()
+  const { length } = slack.called
+  clock.advance(600_000)
+  await socket.sweep()
+  t.equal(slack.called.length, length, 'nothing is opened once it is closed')
 })
