@@ -31,6 +31,7 @@ export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts
       readTurns.forget(resume)
       exchange.bodyMs += parts.clock.steady() - since
       req.off('data', take).off('end', end).off('close', leave)
+      if (isRefusal(outcome)) held.free()
       resolve(isRefusal(outcome) ? outcome : keep(exchange, held.bytes, outcome))
     }
     const take = (chunk: Buffer) => {
@@ -81,6 +82,12 @@ class GrowingBody {
     return this.#buffer?.subarray(0, this.size) ?? Buffer.alloc(0)
   }
 
+  /** Nobody reads it: a garbage collection may not come before the next load. */
+  free(): void {
+    if (this.#buffer !== undefined) this.#memory.give(this.#buffer)
+    this.#buffer = undefined
+  }
+
   add(chunk: Buffer): void {
     const { size } = this
     this.size += chunk.length
@@ -126,8 +133,16 @@ export function letGo(exchange: Exchange, { heldBytes }: Pick<OutboundParts, 'he
   exchange.held = 0
 }
 
-/** Gives back the held bytes and the memory of the body at the end of an exchange. */
-export function releaseBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes'>): void {
+/**
+ * Gives back the held bytes and the memory of the body at the end of an exchange. Until a decision is made nothing but the
+ * decision reads a body, and it does not go on for an exchange that is over.
+ */
+export function releaseBody(exchange: Exchange, parts: Pick<OutboundParts, 'heldBytes' | 'bodyMemory'>): void {
   letGo(exchange, parts)
-  exchange.loan?.end()
+  const { body, decision, loan } = exchange
+  if (body === undefined || decision !== undefined || loan !== undefined) loan?.end()
+  else {
+    exchange.body = undefined
+    parts.bodyMemory.give(body)
+  }
 }
