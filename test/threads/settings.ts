@@ -1,5 +1,5 @@
 /** Settings that change while two threads serve. */
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { eventually, startGateway, type Tree } from '../fixtures/gateway.ts'
@@ -65,6 +65,18 @@ t.test('a mistake anywhere leaves everything as it was', async t => {
     t.equal(gateway.log.slice(before).find(({ level }) => level === 'error')?.message, notReloaded)
     t.strictSame(await statuses(), [200], JSON.stringify(mistake))
   }
+})
+
+t.test('a mounted secret that vanishes costs no request and keeps its value, until it is there again', async t => {
+  const sent = () => new Set(origin.seen.slice(-12).map(({ headers }) => headers['x-key']))
+  rmSync(join(directory, 'key'))
+  t.strictSame(await statuses(), [200])
+  t.equal(await reload({}), false)
+  t.match(gateway.log.findLast(({ level }) => level === 'error')?.error, { message: /key does not exist/ })
+  t.strictSame([await statuses(), sent()], [[200], new Set(['first'])])
+  key('again')
+  t.equal(await reload({}), true)
+  t.strictSame([await statuses(), sent()], [[200], new Set(['again'])])
 })
 
 t.test('virtual hosts and credentials come and go', async t => {
