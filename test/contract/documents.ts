@@ -3,6 +3,7 @@ import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { refusalKinds } from '../../src/base/refusal-kinds.ts'
+import { runCommand } from '../../src/cli/commands.ts'
 import { formatProblem } from '../../src/config/given.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { parseYaml } from '../../src/config/yaml.ts'
@@ -13,6 +14,8 @@ import type { Policy } from '../../src/policy/language/model.ts'
 import { parsePolicy } from '../../src/policy/language/parse.ts'
 import { lintPolicy } from '../../src/policy/lint/lint.ts'
 import { cookbookPage, cookbookText } from '../fixtures/cookbook.ts'
+import { commandMarks, commandTests } from '../fixtures/page-commands.ts'
+import { fakeShell } from '../fixtures/shell.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter(name => name.endsWith('.md'))
@@ -232,3 +235,60 @@ t.test('every setting that the documents name in full is there', async t => {
     }
   }
 })
+
+const commandBlocks = [...pages].flatMap(([page, content]) =>
+  [...content.matchAll(/(?:<!-- ([^>]*) -->\n)?```sh\n([\s\S]*?)```/g)].map(([, mark, text = '']) => ({
+    page,
+    mark,
+    text,
+  })),
+)
+
+t.test('each block of commands is run by a test, or is on record with the reason why not', async t => {
+  const used = new Set<string>()
+  for (const { page, mark, text } of commandBlocks) {
+    const begun = Object.entries(commandTests[page] ?? {}).find(([begin]) => text.trimStart().startsWith(begin))
+    if (begun !== undefined) used.add(`${page} ${begun[0]}`)
+    const by = (mark === undefined ? undefined : commandMarks[mark]) ?? begun?.[1]
+    t.ok(
+      by !== undefined && (by.startsWith('not run: ') || existsSync(join(root, by))),
+      `${page}: ${text.slice(0, 70)}`,
+    )
+  }
+  const listed = Object.entries(commandTests).flatMap(([page, all]) =>
+    Object.keys(all).map(begin => `${page} ${begin}`),
+  )
+  t.strictSame([...used].sort(), listed.sort(), 'nothing is listed that no page has')
+})
+
+t.test('a mark stands for a test that looks for it', async t => {
+  for (const [mark, file] of Object.entries(commandMarks))
+    t.match(readFileSync(join(root, file), 'utf8'), mark.replace(/[ :].*/, ''), mark)
+})
+
+t.test('commands of the gateway have the options that pages give them', async t => {
+  let count = 0
+  for (const { page, text } of commandBlocks) {
+    const lines = text
+      .replaceAll('\\\n', ' ')
+      .split('\n')
+      .map(line => line.replace(/ #.*/, ''))
+    for (const line of lines) {
+      const [, words = ''] = /(?:^|\s)agent-gateway(?: --)? ((?:[a-z-]+ ?)+)/.exec(line) ?? []
+      if (words === '') continue
+      const own = line.replace(/ -- .*/, '').replace(/\|.*|>.*/, '')
+      for (const [option] of own.matchAll(/(?<=\s)--[a-z][\w-]*/g)) {
+        const [first = '', second = ''] = words.split(' ')
+        const help = (await helpOf([first, second])) ?? (await helpOf([first]))
+        t.ok(help?.includes(option), `${page}: ${first} ${second} ${option}`)
+        count += 1
+      }
+    }
+  }
+  t.ok(count > 10, String(count))
+})
+
+async function helpOf(words: readonly string[]): Promise<string | undefined> {
+  const shell = fakeShell([...words.filter(word => word !== ''), '--help'])
+  return (await runCommand(shell)) === 0 ? shell.printed.join('\n') : undefined
+}
