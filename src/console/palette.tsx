@@ -17,6 +17,8 @@ interface Entry {
 
 /** Entries that are shown. */
 const most = 12
+/** Of requests, agents or policies: however many wait, the others are in sight. */
+const mostOfAKind = 6
 /** How long the typing must rest before agents are searched, milliseconds. */
 const restMs = 150
 
@@ -95,7 +97,7 @@ function matching(text: string, found: readonly Entry[]): readonly Entry[] {
   })
   // What the gateway found may fit by an owner or a tag that is not shown.
   const others = text === '' ? [] : found
-  return [...[...pages, ...acts, ...waiting].filter(fits), ...others].slice(0, most)
+  return [...[...pages, ...acts].filter(fits), ...waiting.filter(fits).slice(0, mostOfAKind), ...others].slice(0, most)
 }
 
 /** Agents and policies, for those who may read them. */
@@ -113,13 +115,16 @@ function useFound(text: string): readonly Entry[] {
   return found
 }
 
+/** @param text may begin with the kind, as entries do: `agent bot` */
 async function search(text: string): Promise<readonly Entry[]> {
+  const [, kind, part = ''] = /^(?:(agent|policy)\s+)?(.*)$/i.exec(text) ?? []
   const [agents, policies] = await Promise.all([
-    call<AgentPage>('GET', `/agents${query({ search: text, pageSize: 6 })}`),
+    call<AgentPage>('GET', `/agents${query({ search: part, pageSize: mostOfAKind })}`),
     call<PolicyPage>('GET', '/policies?pageSize=200'),
   ])
-  const named = policies.ok ? policies.data.items.filter(({ name }) => name.includes(text)).slice(0, 6) : []
-  return [
+  const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase().includes(part.toLowerCase())
+  const named = policies.ok ? policies.data.items.filter(isNamed).slice(0, mostOfAKind) : []
+  const found = [
     ...(agents.ok ? agents.data.items : []).map(({ id, name }) => ({
       kind: 'Agent',
       name,
@@ -127,4 +132,5 @@ async function search(text: string): Promise<readonly Entry[]> {
     })),
     ...named.map(({ name }) => ({ kind: 'Policy', name, href: hrefOf('policies', name) })),
   ]
+  return kind === undefined ? found : found.filter(entry => entry.kind.toLowerCase() === kind.toLowerCase())
 }

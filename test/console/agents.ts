@@ -1,6 +1,7 @@
 import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
+import { eventually } from '../fixtures/gateway.ts'
 
 const bench = await startConsole(t)
 const { bot, reviewer, origin, hold, signedIn, deny, proxy, manage } = bench
@@ -29,10 +30,28 @@ t.test('an admin finds an agent, sees how it stands, and quarantines it after a 
   await page.getByRole('button', { name: 'Quarantine', exact: true }).click()
   await page.getByRole('button', { name: 'Lift quarantine…' }).click()
   t.equal((await agentNow()).status, 'Quarantined')
+  await page.locator('.notice', { hasText: 'A person quarantined it' }).waitFor()
   await page.getByRole('button', { name: 'Lift quarantine', exact: true }).click()
   await page.getByRole('button', { name: 'Quarantine…' }).waitFor()
   await sees(t, page, 'Quarantine lifted')
   t.equal((await agentNow()).status, 'Active')
+})
+
+t.test('of an agent that the gateway quarantined, the page says why and what comes next', async t => {
+  const rogue = await bench.newBot()
+  for (let denials = 0; denials < 10; denials++) await deny(await hold('/refunds', { bot: rogue }))
+  await eventually(
+    async () => JSON.parse((await manage('GET', `/agents/${rogue.id}`)).text).status,
+    status => status === 'Quarantined',
+  )
+  const page = await signedIn(t, reviewer, { route: `/agents/${rogue.id}` })
+  const notice = page.getByRole('region', { name: 'Quarantine' })
+  await sees(
+    t,
+    notice,
+    /^The gateway quarantined it .*: its trust fell from 0\.50 to 0\.\d\d, after 10 denials by people\./,
+  )
+  await assertAccessible(t, page, 'a quarantined agent')
 })
 
 t.test('policy and roles are assigned, and a refusal is shown in the dialog', async t => {
@@ -108,7 +127,9 @@ t.test(
     await page.getByLabel('Name, owner').fill('TEAM-PAY')
     await sees(t, page, '1 agent')
     await page.keyboard.press('Control+k')
-    await page.keyboard.type('billing')
+    await page.keyboard.type('policy CARE')
+    await sees(t, page.getByRole('option'), /^Policy careful/)
+    await page.locator('[role=combobox]').fill('agent billing')
     await sees(t, page.getByRole('option'), /^Agent billing bot/)
     await page.keyboard.press('Enter')
     await sees(t, page.getByRole('heading'), 'billing bot')

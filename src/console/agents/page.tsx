@@ -15,6 +15,7 @@ import { type Action, ActionDialog, actionsFor } from './actions.tsx'
 import { AddedCredentials } from './credentials.tsx'
 import { Incidents } from './incidents.tsx'
 import { Keys } from './keys.tsx'
+import { Quarantine } from './quarantine.tsx'
 import { WhatItDoes } from './shapes.tsx'
 import { TrustHistory } from './trust.tsx'
 
@@ -41,6 +42,7 @@ function OneAgent({ id }: { readonly id: string }) {
       <Shown reading={reading}>
         {activity => (
           <>
+            <Quarantine activity={activity} />
             <Standing activity={activity} />
             <AgentBudgets agentId={activity.agent.id} />
             {mayRead.value && <Keys agent={activity.agent} />}

@@ -15,6 +15,13 @@ const causes: Readonly<Record<string, readonly [one: string, many: string]>> = {
   badCredential: ['wrong credential', 'wrong credentials'],
 }
 
+/** How often each cause occurred, in words. */
+export const causeTexts = (counts: Change['causes']): readonly string[] =>
+  Object.entries(counts).map(([cause, count]) => {
+    const [one, many] = causes[cause] ?? [cause, cause]
+    return plural(count, one, many)
+  })
+
 const actions: Readonly<Record<string, string>> = {
   'agent.quarantine': 'Quarantined',
   'agent.liftQuarantine': 'Quarantine lifted',
@@ -44,10 +51,6 @@ export function TrustHistory({ activity: { trust } }: { readonly activity: Agent
 }
 
 function Moved({ change: { at, action, trustBefore, trustAfter, causes: counts } }: { readonly change: Change }) {
-  const why = Object.entries(counts).map(([cause, count]) => {
-    const [one, many] = causes[cause] ?? [cause, cause]
-    return plural(count, one, many)
-  })
   const moved = trustBefore !== null && trustAfter !== null
   return (
     <>
@@ -56,7 +59,7 @@ function Moved({ change: { at, action, trustBefore, trustAfter, causes: counts }
           {trustBefore.toFixed(2)} → {trustAfter.toFixed(2)}
         </strong>
       )}{' '}
-      <Text value={[actions[action], ...why].filter(text => text !== undefined).join(', ')} />{' '}
+      <Text value={[actions[action], ...causeTexts(counts)].filter(text => text !== undefined).join(', ')} />{' '}
       <span class="hint">
         <When at={at} />
       </span>
