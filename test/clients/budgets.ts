@@ -3,7 +3,8 @@
  * next window.
  */
 import Anthropic from '@anthropic-ai/sdk'
-import OpenAI from 'openai'
+import { GoogleGenAI } from '@google/genai'
+import OpenAI, { AzureOpenAI } from 'openai'
 import t from 'tap'
 import { eventually } from '../fixtures/gateway.ts'
 import { startModelGateway } from './fixtures/model-gateway.ts'
@@ -26,6 +27,11 @@ type UsedBy = (token: string) => () => Promise<Used>
 const model = 'gpt-4o-mini'
 const openAi = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${baseUrl}/v1` })
 const anthropic = (authToken: string) => new Anthropic({ authToken, apiKey: null, baseURL: baseUrl })
+/** Their key is in a field of its own, so the token is in that of the gateway. */
+const inOwnField = (token: string) => ({ 'Gateway-Authorization': `Bearer ${token}` })
+const gemini = (token: string) =>
+  new GoogleGenAI({ apiKey: 'none', httpOptions: { baseUrl, headers: inOwnField(token) } })
+const flash = { model: 'gemini-2.5-flash', contents: 'How are you?', config: { maxOutputTokens: 2 } }
 const claude = { model: 'claude-haiku-4-5', max_tokens: 2, messages }
 
 const sdks: Readonly<Record<string, UsedBy>> = {
@@ -70,6 +76,36 @@ const sdks: Readonly<Record<string, UsedBy>> = {
     return async () => {
       const { usage } = await client.embeddings.create({ model, input: 'Hi', encoding_format: 'float' })
       return { read: usage.prompt_tokens, written: 0 }
+    }
+  },
+  'openai, Azure'(token) {
+    const client = new AzureOpenAI({
+      apiKey: 'none',
+      defaultHeaders: inOwnField(token),
+      endpoint: baseUrl,
+      apiVersion: '2024-10-21',
+      deployment: model,
+    })
+    return async () => {
+      const { usage } = await client.chat.completions.create({ model, messages, max_tokens: 2 })
+      return { read: usage?.prompt_tokens, written: usage?.completion_tokens }
+    }
+  },
+  '@google/genai'(token) {
+    const { models } = gemini(token)
+    return async () => {
+      const { usageMetadata } = await models.generateContent(flash)
+      return { read: usageMetadata?.promptTokenCount, written: usageMetadata?.candidatesTokenCount }
+    }
+  },
+  '@google/genai, a stream'(token) {
+    const { models } = gemini(token)
+    return async () => {
+      let used: Used = { read: undefined, written: undefined }
+      for await (const { usageMetadata } of await models.generateContentStream(flash)) {
+        used = { read: usageMetadata?.promptTokenCount, written: usageMetadata?.candidatesTokenCount }
+      }
+      return used
     }
   },
   '@anthropic-ai/sdk'(token) {

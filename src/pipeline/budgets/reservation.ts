@@ -68,7 +68,7 @@ export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted
   const { spend } = call
   if (spend === undefined || budgets === undefined) return
   call.spend = undefined
-  const cost = spend.isSent ? costOf(spend.billed, end, budgets) : unsent
+  const cost = spend.isSent && spend.billed !== unbilled ? costOf(spend.billed, end, budgets) : unsent
   for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
 }
 
@@ -83,8 +83,11 @@ function costOf(billed: BilledCall, { status, meter, isWhole }: AnswerEnd, parts
   return isDone ? { ...billed.cost, isEstimated: status === undefined } : unsent
 }
 
+const oneCall: SpendEnd = { cost: 1, isEstimated: false, isCall: true }
+const noCall: SpendEnd = { cost: 0, isEstimated: false, isCall: false }
+
 function endOf({ unit }: BudgetRule, { tokens, money = 0, isEstimated }: FinalCost, isCall: boolean): SpendEnd {
-  if (unit === 'Calls') return { cost: isCall ? 1 : 0, isEstimated: false, isCall }
+  if (unit === 'Calls') return isCall ? oneCall : noCall
   // Half of an odd number of tokens may be the estimate.
   const cost = Math.ceil(unit === 'Tokens' ? tokens : money * scaleOf(unit) - 1e-6)
   return { cost, isEstimated, isCall }
