@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, onDatabase, startGateway, type TestAgent, type TestGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
@@ -134,7 +135,7 @@ t.test('a raise at one gateway is honoured by all, counts once, and people are t
       'Idempotency-Key': key,
     }
     const body = JSON.stringify({ holder: agent.id, amount: 3, comment: 'more' })
-    return (await fetch(`${at.url}/budgets/few/raises`, { method: 'POST', headers, body })).status
+    return (await fetchDocumented(`${at.url}/budgets/few/raises`, { method: 'POST', headers, body })).status
   }
   const key = randomUUID()
   t.equal(await raise(a, key), 201)

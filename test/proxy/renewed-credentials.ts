@@ -19,6 +19,11 @@ const idp = await startSecureOrigin(t, (req, res) => {
   if (req.url?.startsWith('/token/') !== true) {
     const authorization = req.headers.authorization ?? ''
     const isAccepted = accepted?.(authorization) ?? true
+    if (isAccepted && req.url?.startsWith('/model/') === true) {
+      res.writeHead(200, { 'content-type': 'application/json' })
+      res.end('{"model":"m","usage":{"prompt_tokens":3,"completion_tokens":4}}')
+      return
+    }
     res.writeHead(isAccepted ? 200 : 401, { 'x-echo': `got ${authorization}`, 'www-authenticate': 'Bearer realm=x' })
     res.end(isAccepted ? 'fine' : 'who are you?')
     return
@@ -44,7 +49,7 @@ const clientOf = (Name: string) => ({
   ...{ Name, Type: 'ClientCredentials', Secret: 'client', ClientId: 'gateway' },
   TokenUrl: `${idp.url}/token/${Name}`,
 })
-const names = ['slow', 'first', 'held', 'refused', 'down', 'gone']
+const names = ['slow', 'first', 'held', 'refused', 'down', 'gone', 'model']
 const gateway = await startGateway(t, {
   directory,
   lookup: async () => ['127.0.0.1'],
@@ -52,6 +57,8 @@ const gateway = await startGateway(t, {
   config: {
     System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 1_000_000 } },
     Proxy: { CaFile: secureCaFile },
+    Metering: { Hosts: [host] },
+    Budgets: ['Tokens', 'Calls'].map(Unit => ({ Name: Unit.toLowerCase(), Unit, Owners: ['models'] })),
     Secrets: [{ Name: 'client', FromFile: 'secret' }],
     Credentials: [...names.map(clientOf), { Name: 'key', Secret: 'client' }],
     Upstreams: [
@@ -106,6 +113,27 @@ t.test('after a 401 the token is renewed once, and the request is sent once more
   t.equal(calls('/refused').length, 4)
   accepted = undefined
 })
+
+t.test(
+  'T77 a call of a model that is sent once more after a 401 counts once in budgets of tokens and of calls',
+  async t => {
+    const { id, token } = await gateway.agent({ ownerId: 'models' })
+    accepted = authorization => authorization === 'Bearer secret-token-2'
+    const init = { method: 'POST', body: '{"model":"m","max_tokens":50}' }
+    const answer = await gateway.proxy(token, `${idp.url}/model/v1/chat/completions`, init)
+    accepted = undefined
+    t.equal(answer.status, 200)
+    t.equal(calls('/model').length, 2)
+    const budgets = await eventually(
+      async () => JSON.parse((await gateway.manage('GET', `/agents/${id}/budgets`)).text),
+      found => found.every(({ reserved, calls }: { reserved: number; calls: number }) => reserved === 0 && calls === 1),
+    )
+    t.match(budgets, [
+      { budget: 'tokens', spent: 7, estimated: 0 },
+      { budget: 'calls', spent: 1 },
+    ])
+  },
+)
 
 t.test(
   'a body that streams is not sent twice: the client gets the 401, and the next request the new token',
