@@ -1,8 +1,11 @@
 /** The commands `budget list`, `show` and `raise`, against a running gateway. */
 import t from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import { fakeShell } from '../fixtures/shell.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const origin = await startOrigin(t)
 const gateway = await startGateway(t, {
@@ -36,4 +39,26 @@ t.test('raises a budget once, and prints JSON for programs', async t => {
   t.match(await run('raise', 'calls', agent.id, '100'), { code: 1, out: '', err: /answered 400\. amount must be/ })
   t.match(await run('show', 'none'), { code: 1, out: '', err: /answered 404/ })
   t.match(await run('raise', 'calls', agent.id, 'many'), { code: 2, err: /must be a number above 0/ })
+})
+
+/** The same in this process, at the address of a server. */
+async function runAt(url: string, ...args: string[]) {
+  const folder = testdir(t, { 'gateway.yaml': '{}' })
+  const shell = fakeShell(['budget', ...args, '--at', url, '--config', `${folder}/gateway.yaml`])
+  return { code: await runCommand(shell), out: shell.printed.join('\n'), err: shell.complained.join('\n') }
+}
+
+t.test('what is left out is asked for', async t => {
+  t.match(await runAt(gateway.url, 'show'), { code: 2, err: /name a budget/ })
+  t.match(await runAt(gateway.url, 'raise', 'calls', agent.id), {
+    code: 2,
+    err: /name a budget, a holder and an amount/,
+  })
+})
+
+t.test('budgets and holders are JSON for programs, and a budget without a limit has a dash', async t => {
+  const [list, show, counted] = await Promise.all([run('list', '--json'), run('show', 'calls', '--json'), run('list')])
+  t.match(JSON.parse(list.out), { ok: true, budgets: [{ name: 'calls' }, { name: 'counted', limit: null }] })
+  t.match(JSON.parse(show.out), { ok: true, items: [{ holder: agent.id }], totalCount: 1 })
+  t.match(counted.out, /\ncounted +Agent +- +Day +0\.00 USD/)
 })
