@@ -26,7 +26,7 @@ export function Account({ onClose }: { readonly onClose: () => void }) {
       <p class="hint">
         {agent?.id}: {agent?.roles.join(', ')}
       </p>
-      {hasRole('reviewer', 'admin') && (
+      {hasRole('reviewer', 'admin') && document.querySelector('meta[name=slack]') !== null && (
         <>
           <p>
             To decide requests in Slack, press <b>Link my account</b> there and type a code into the form.

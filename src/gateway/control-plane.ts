@@ -79,6 +79,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
       folder: parts.consoleFolder ?? builtConsole,
       provider: providerOf(config),
       hasPush: config.HumanInTheLoop.Push.Enabled,
+      hasSlack: config.HumanInTheLoop.Slack.BotToken !== undefined,
     },
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,

@@ -64,6 +64,8 @@ export interface ConsoleFiles {
   readonly provider: ConsoleProvider | undefined
   /** Whether browsers may get pushes: they need a service worker. */
   readonly hasPush: boolean
+  /** Whether people bind accounts of Slack. */
+  readonly hasSlack: boolean
 }
 
 /** The pages of the console. Files are read once, at the start. */
@@ -83,12 +85,13 @@ export function consoleFileHandlers({ folder, ...settings }: ConsoleFiles): Hand
 
 /** The page, with the settings of the identity provider in it. */
 function readPage(folder: string, settings: Omit<ConsoleFiles, 'folder'>): File {
-  const { provider, hasPush } = settings
+  const { provider, hasPush, hasSlack } = settings
   const text = readFileSync(join(folder, 'index.html'), 'utf8')
   const escaped = provider && JSON.stringify(provider).replace(/[&"<>]/g, found => `&#${found.charCodeAt(0)};`)
   const metas = [
     ...(escaped === undefined ? [] : [`<meta name="provider" content="${escaped}">`]),
     ...(hasPush ? ['<meta name="push" content="on">'] : []),
+    ...(hasSlack ? ['<meta name="slack" content="on">'] : []),
   ]
   const page = metas.length === 0 ? text : text.replace('</head>', () => `${metas.join('\n')}\n</head>`)
   return fileOf(Buffer.from(page), pageHeaders(settings))

@@ -33,6 +33,7 @@ t.test('a reviewer switches pushes on, and the worker shows what a push says', a
   })
   await cdp.send('ServiceWorker.enable')
   await page.locator('button.who').click()
+  t.equal(await page.getByRole('button', { name: 'Make a code for Slack' }).count(), 0, 'there is no Slack app')
   await page.getByRole('button', { name: 'Switch notifications on' }).click()
   await page.getByRole('button', { name: 'Switch notifications off' }).waitFor()
   // This Chromium shows nobody a notification: the worker notes what it would show.
