@@ -37,8 +37,6 @@ interface Unstored {
 const leaseMarginMs = 20_000
 /** Pause of a gateway that waits for another one, which the change itself ends, milliseconds. */
 const lookAgainMs = 500
-/** A stored token with less left is renewed instead, milliseconds. */
-const leastLeftMs = 60_000
 /** Longest wait until a new token is stored; it is used then, and stored later, milliseconds. */
 const storeWithinMs = 2_000
 /** Attempts of a person's change while gateways renew. */
@@ -154,7 +152,7 @@ export class StoredGrant {
     if (row.state === 'needed') throw notGranted(this.#setting)
     if (row.version !== this.#latest.version) this.#latest = row
     const value = row.version === replaced ? undefined : accessOf(row, this.#parts.clock.now())
-    return value === undefined || value.lifetimeMs < leastLeftMs ? undefined : this.#current(value, this.#latest)
+    return value === undefined || value.isWorn ? undefined : this.#current(value, this.#latest)
   }
 
   /** Takes the first refresh token of the settings, unless it was used before. */

@@ -27,6 +27,8 @@ export const noRow: OpenedRow = { version: 0, state: 'needed', rotates: 0, held:
 export interface StoredValue extends Obtained {
   /** Milliseconds since the epoch. */
   readonly renewedAt: number
+  /** Whether it ends soon, so that another one is worth a request to the server. */
+  readonly isWorn: boolean
 }
 
 export function sealRow([key]: SealingKeys, name: string, { held, ...row }: OpenedRow): StoredCredential {
@@ -53,8 +55,12 @@ const labelOf = (name: string, version: number): string => `credential:${name}:$
 export function accessOf({ held: { access }, state }: OpenedRow, now: number): StoredValue | undefined {
   if (access === undefined || state === 'needed') return undefined
   const lifetimeMs = access.until === null ? Number.POSITIVE_INFINITY : access.until - now
-  return lifetimeMs > 0 ? { value: access.token, lifetimeMs, renewedAt: access.at } : undefined
+  const isWorn = access.until !== null && lifetimeMs < Math.min(leastLeftMs, (access.until - access.at) / 2)
+  return lifetimeMs > 0 ? { value: access.token, lifetimeMs, renewedAt: access.at, isWorn } : undefined
 }
+
+/** A stored token with less left, or with less than half of a short life, milliseconds. */
+const leastLeftMs = 60_000
 
 export const isUsed = ({ held }: OpenedRow, seed: string): boolean => held.seeds.includes(digestOf(seed))
 
