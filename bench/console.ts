@@ -9,8 +9,11 @@ import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildConsole, startConsole } from '../test/fixtures/console.ts'
+import { readOptions } from './lib/options.ts'
 import { median } from './lib/stats.ts'
 import { table } from './lib/table.ts'
+
+readOptions('usage: node bench/console.ts\n', {})
 
 /** Of each measurement. */
 const rounds = 5

@@ -1,18 +1,21 @@
-/**
- * Ten tasks of reviewers and admins in the console, each with its steps, its time and a picture to look at.
- *
- * `node bench/tasks.ts [FOLDER [NAME]]`; the pictures go to `.tap/tasks/`, or where FOLDER says. NAME: tasks with it in their name.
- */
+/** Ten tasks of reviewers and admins in the console, each with its steps, its time and a picture to look at. */
 import { mkdirSync } from 'node:fs'
 import type { BrowserContextOptions } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { startConsole } from '../test/fixtures/console.ts'
 import type { TestAgent } from '../test/fixtures/gateway.ts'
+import { readOptions } from './lib/options.ts'
 import { Person } from './lib/person.ts'
 import { gradient } from './lib/png.ts'
 import { table } from './lib/table.ts'
 
-const [folder = '.tap/tasks', only] = process.argv.slice(2)
+const help = `usage: node bench/tasks.ts [FOLDER [NAME]]
+
+  FOLDER   where the pictures go (.tap/tasks)
+  NAME     only tasks with it in their name
+`
+
+const [folder = '.tap/tasks', only] = readOptions(help, {}, { least: 0, most: 2 }).positionals
 mkdirSync(folder, { recursive: true })
 const json = { 'Content-Type': 'application/json' }
 let answers = 0

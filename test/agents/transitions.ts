@@ -79,5 +79,6 @@ t.test('summary and detail have the fields of the specification and no secret', 
     externalSubject: 's',
     tags: { a: 'b' },
     createdAt: '2026-01-05T10:00:00.000Z',
+    recording: null,
   })
 })
