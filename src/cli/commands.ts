@@ -53,6 +53,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'decide what was recorded with another policy',
     load: () => import('./policy-simulate.ts'),
   },
+  'policy draft': { summary: 'make a rule from one request', load: () => import('./policy-draft.ts') },
   'policy drift': {
     summary: 'compare a policy with what its agents did',
     load: () => import('./policy-drift.ts'),

@@ -7,6 +7,7 @@ import { budgetHandlers } from './budgets.ts'
 import { consoleFileHandlers } from './console-files.ts'
 import { credentialHandlers } from './credentials.ts'
 import { docsHandlers } from './docs.ts'
+import { draftHandlers } from './drafts.ts'
 import { fleetHandlers } from './fleet.ts'
 import { grantHandlers } from './grants.ts'
 import { createGuard } from './guard.ts'
@@ -69,6 +70,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...policyHandlers(parts),
     ...proposalHandlers(parts),
     ...policyChangeHandlers(parts),
+    ...draftHandlers(parts),
     ...hitlHandlers(parts),
     ...verdictHandlers(parts),
     ...grantHandlers(parts),

@@ -89,7 +89,8 @@ const least = (times: readonly number[]): number | null =>
 
 const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
 
-async function simulatedOf(
+/** What is tried on an agent: its facts, what was recorded since then, and its policy. */
+export async function simulatedOf(
   { id, name, ownerId, tags, policyName, status, createdAt }: AgentRecord,
   since: number,
   { recording, book }: Pick<ManagementParts, 'recording' | 'book'>,

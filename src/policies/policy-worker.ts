@@ -9,6 +9,7 @@ import type { LintWarning } from '../policy/lint/warning.ts'
 import { openLink } from '../runtime/link.ts'
 import { giveWay } from '../runtime/priority.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
+import { type DraftOrder, type MadeDraft, makeDraft } from './draft.ts'
 import { type Drift, driftOf } from './drift.ts'
 import { compileDocument, type MadePolicy, makePolicy, type ProposalTerms } from './propose.ts'
 import { type SimulatedAgent, type Simulation, simulate } from './simulate.ts'
@@ -26,6 +27,7 @@ export interface PolicyWork {
   lint(policy: object, language: LanguageOptions, now: number): Promise<readonly LintWarning[]>
   /** Documents of valid policies. */
   compare(before: object, after: object, language: LanguageOptions): Promise<PolicyDifference>
+  draft(order: DraftOrder, subject: SimulatedAgent, language: LanguageOptions): Promise<MadeDraft | Refusal>
   drift(policy: PolicyDocument, counts: readonly ShapeCount[], now: number): Promise<Drift>
 }
 
@@ -39,5 +41,6 @@ openLink<PolicyWork, object>(port, {
   lint: (policy, language, now) => lintPolicy(compileDocument(policy, language).policy, { ...language, now }).warnings,
   compare: (before, after, language) =>
     differenceOf(compileDocument(before, language), compileDocument(after, language)),
+  draft: makeDraft,
   drift: driftOf,
 })

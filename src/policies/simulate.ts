@@ -160,14 +160,14 @@ function compareSample(
 }
 
 /** The effect of all of them; undefined when it is not the same, or rests on something that is not known. */
-function certain(outcomes: readonly MaskedOutcome[]): Effect | undefined {
+export function certain(outcomes: readonly MaskedOutcome[]): Effect | undefined {
   const effects = new Set(outcomes.flatMap(one => [...one.effects]))
   const [effect] = effects
   return effects.size === 1 ? effect : undefined
 }
 
 /** Requests of the shape, one for each id that is known of a place; none when that is not possible. */
-function examplesOf(
+export function examplesOf(
   shape: KeptShape,
   values: ShapeCount['values'],
   agent: DescribedAgent,

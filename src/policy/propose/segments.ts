@@ -93,7 +93,7 @@ const classMark = ' '
 export const classSegment = (name: string): string => `${classMark}{id:${name}}`
 
 /** A segment in a pattern, standing for itself. */
-function literalSegment(segment: string): string {
+export function literalSegment(segment: string): string {
   if (segment.startsWith(classMark)) return segment.slice(classMark.length)
   return /[*\\]|^\{.*\}$/.test(segment) ? segment.replace(/[*\\{]/g, '\\$&') : segment
 }

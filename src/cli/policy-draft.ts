@@ -1,0 +1,71 @@
+import { writeFile } from 'node:fs/promises'
+import type { MadeDraft } from '../policies/draft.ts'
+import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { readCurl } from './curl.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+
+export const help = `usage: agent-gateway policy draft --hitl ID [OPTIONS]
+       agent-gateway policy draft --agent ID [OPTIONS] -- curl ...
+
+Makes a rule from one request: from a held one, pending or decided, or from the command line of curl behind --. The rule matches that
+request alone, until parts of it are opened. For each part it prints how many recorded requests of the agent it adds, and how many
+of them were denied. Nothing is put in force.
+
+${gatewayHelp}
+
+  --open PART     leave a part open: method, host, tool, fields, 'segment 3'; may be repeated
+  --effect E      Allow if absent, or Hitl, or Deny
+  --name NAME     name of the rule
+  --test FILE     write a test with the decision of now
+${jsonHelp}: rule, yaml, matches, switches, warnings, difference, test, redacted
+${atHelp}
+${configHelp}
+
+Example:
+  agent-gateway policy draft --hitl q1w2e3 --open 'segment 3' --effect Allow`
+
+const options = {
+  ...configOption,
+  ...jsonOption,
+  hitl: { type: 'string' },
+  agent: { type: 'string' },
+  open: { type: 'string', multiple: true },
+  effect: { type: 'string' },
+  name: { type: 'string' },
+  test: { type: 'string' },
+  at: { type: 'string' },
+} as const
+
+type DraftAnswer = MadeDraft & { readonly redacted: readonly string[] }
+
+export async function run(shell: Shell): Promise<number> {
+  const end = shell.args.indexOf('--')
+  const { values } = readArgs({ ...shell, args: end < 0 ? shell.args : shell.args.slice(0, end) }, options)
+  const { hitl, agent, open, effect, name } = values
+  const [program, ...words] = end < 0 ? [] : shell.args.slice(end + 1)
+  if (hitl === undefined && (agent === undefined || program !== 'curl'))
+    throw new UsageError('--hitl, or --agent and -- curl, are needed')
+  const body = {
+    ...(hitl === undefined ? { agentId: agent, request: readCurl(words) } : { hitlId: hitl }),
+    ...(open && { open }),
+    ...(effect && { effect }),
+    ...(name && { name }),
+  }
+  const where = { configuration: readConfiguration(shell, values.config), at: values.at }
+  const made = await askGateway<DraftAnswer>(shell, where, { method: 'POST', path: '/policies/drafts', body })
+  if (values.test !== undefined && made.test !== null) await writeFile(values.test, made.test)
+  if (values.json === true) {
+    printJson(shell, made)
+    return 0
+  }
+  shell.print(made.yaml.trimEnd())
+  shell.complain(`matches ${made.matches} recorded requests`)
+  for (const { part, open: isOpen, adds, denied } of made.switches)
+    shell.complain(`${isOpen ? 'open  ' : 'closed'}  ${part}: ${adds} requests, ${denied} of them denied`)
+  for (const { code, message } of made.warnings) shell.complain(`${message} (${code})`)
+  if (made.redacted.length > 0) shell.complain(`values that were not shown: ${made.redacted.join(', ')}`)
+  if (values.test !== undefined && made.test === null)
+    shell.complain('no test: the request has a secret, or the agent no policy')
+  return 0
+}

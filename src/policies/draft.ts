@@ -1,0 +1,135 @@
+/** A rule and a test from one request. */
+import { type Refusal, refuse } from '../base/refusals.ts'
+import { writeYaml } from '../config/write-yaml.ts'
+import { differenceOf, type PolicyDifference } from '../policy/diff/difference.ts'
+import { type CompiledPolicy, compilePolicySync } from '../policy/evaluation/compile.ts'
+import { decideMasked } from '../policy/evaluation/masked.ts'
+import { walk } from '../policy/evaluation/walk.ts'
+import type { RuleDocument } from '../policy/language/format.ts'
+import { type LanguageOptions, parsePolicy } from '../policy/language/parse.ts'
+import { factsOf } from '../policy/lint/examined.ts'
+import { lintPolicy } from '../policy/lint/lint.ts'
+import type { LintWarning } from '../policy/lint/warning.ts'
+import { type DraftTerms, draftRule, partsOf } from '../policy/propose/draft.ts'
+import type { KeptShape } from '../policy/propose/kept.ts'
+import { knownBy } from '../policy/propose/known.ts'
+import type { ShapeOutcome } from '../policy/propose/outcome.ts'
+import { sampleOf } from '../policy/propose/sample.ts'
+import { type Shape, shapeOf } from '../policy/propose/shape.ts'
+import { type DescribedRequest, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
+import type { ShapeCount } from '../storage/store.ts'
+import { compileDocument } from './propose.ts'
+import { certain, examplesOf, type SimulatedAgent } from './simulate.ts'
+
+export interface DraftOrder extends Omit<DraftTerms, 'open'> {
+  readonly request: RequestDescription['request']
+  readonly open: readonly string[]
+}
+
+/** What opening a part, or closing it again, changes among the requests that were recorded of the agent. */
+export interface DraftSwitch {
+  readonly part: string
+  readonly open: boolean
+  /** Requests that the rule matches only with the part open. */
+  readonly adds: number
+  /** Those of them that a policy or a person denied. */
+  readonly denied: number
+}
+
+export interface MadeDraft {
+  readonly rule: RuleDocument
+  readonly yaml: string
+  /** Requests that were recorded and that it matches. */
+  readonly matches: number
+  readonly switches: readonly DraftSwitch[]
+  readonly warnings: readonly Omit<LintWarning, 'rule'>[]
+  /** What adding it does to the policy of the agent; null when that has none. */
+  readonly difference: PolicyDifference | null
+  /** A test file with the decision of now; null when the request has a secret, or the agent no policy. */
+  readonly test: string | null
+}
+
+export function makeDraft(order: DraftOrder, subject: SimulatedAgent, language: LanguageOptions): MadeDraft | Refusal {
+  const { agent, before } = subject
+  const described = requestFromDescription({ request: order.request, agent }, 0)
+  if ('problem' in described) return refuse('invalid_target', described.problem)
+  const shape = shapeOf(described)
+  if ('unfit' in shape) return refuse('invalid_body', `No rule can be made of the request: ${shape.unfit}.`)
+  const parts = partsOf(shape)
+  const wrong = order.open.find(part => !parts.includes(part))
+  if (wrong !== undefined)
+    return refuse('invalid_body', undefined, { errors: [{ field: 'open', message: `must be of ${parts.join(', ')}` }] })
+  const rule = draftRule(shape, agent.id, { ...order, open: new Set(order.open) })
+  const current = before && compileDocument(before, language)
+  const changed = withRule(before ?? { name: 'draft' }, rule, language)
+  if ('refusal' in changed) return changed
+  const ownIndex = changed.policy.rules.findIndex(({ name }) => name === rule.name)
+  return {
+    ...{ rule, yaml: writeYaml({ rules: [rule] }, 'rules', new Map()) },
+    ...countsOf(order, shape, parts, subject),
+    warnings: warningsOf(changed, `rules[${ownIndex}]`),
+    difference: current === undefined ? null : differenceOf(current, changed),
+    test: current === undefined ? null : testOf(order, described, current),
+  }
+}
+
+/** The policy with the rule; its name and its conditions may not fit. */
+function withRule(document: object, rule: RuleDocument, language: LanguageOptions): CompiledPolicy | Refusal {
+  const rules = 'rules' in document && Array.isArray(document.rules) ? document.rules : []
+  const parsed = parsePolicy({ ...document, rules: [...rules, rule] }, language)
+  if ('policy' in parsed) return compilePolicySync(parsed.policy, language)
+  const errors = parsed.problems.map(({ message }) => ({ field: 'name', message }))
+  return refuse('invalid_body', undefined, { errors })
+}
+
+function warningsOf({ policy }: CompiledPolicy, place: string): MadeDraft['warnings'] {
+  const mine = lintPolicy(policy).warnings.filter(({ path }) => path.startsWith(place))
+  return mine.map(({ code, path, message }) => ({ code, path, message }))
+}
+
+function countsOf(order: DraftOrder, shape: Shape, parts: readonly string[], subject: SimulatedAgent) {
+  const matched = (open: ReadonlySet<string>) => matchedBy({ ...order, open }, shape, subject)
+  const now = new Set(order.open)
+  const base = matched(now)
+  const switches = parts.map((part): DraftSwitch => {
+    const open = now.has(part)
+    const other = matched(open ? new Set([...now].filter(one => one !== part)) : new Set([...now, part]))
+    const [wide, narrow] = open ? [base, other] : [other, base]
+    const more = [...wide].filter(one => !narrow.has(one))
+    const denied = more.filter(isDenied)
+    return { part, open, adds: sum(more), denied: sum(denied) }
+  })
+  return { matches: sum([...base]), switches }
+}
+
+const sum = (shapes: readonly ShapeCount[]) => shapes.reduce((all, { count }) => all + count, 0)
+
+function isDenied({ outcome: text }: ShapeCount): boolean {
+  const { effect, verdict }: ShapeOutcome = JSON.parse(text)
+  return effect === 'Deny' || verdict === 'denied'
+}
+
+/** The shapes of the agent whose requests the rule certainly matches. */
+function matchedBy(terms: DraftTerms, shape: Shape, { agent, shapes }: SimulatedAgent): ReadonlySet<ShapeCount> {
+  const rule = { ...draftRule(shape, agent.id, terms), effect: 'Allow' }
+  const policy = compileDocument({ name: 'draft', default: 'Deny', rules: [rule] }, {})
+  const matched = shapes.filter(({ shape: text, values }) => {
+    const kept: KeptShape = JSON.parse(text)
+    const outcomes = examplesOf(kept, values, agent).map(one => decideMasked(policy, factsOf(one), knownBy(kept)))
+    return certain(outcomes) === 'Allow'
+  })
+  return new Set(matched)
+}
+
+function testOf({ request }: DraftOrder, described: DescribedRequest, current: CompiledPolicy): string | null {
+  if (sampleOf(described) === undefined) return null
+  const { agent } = described.head
+  const { effect: decision, last } = walk(current, factsOf(described))
+  const test = {
+    name: 'made from a request',
+    agent: { id: agent.id },
+    request,
+    expect: { decision, rule: last?.rule.name ?? null },
+  }
+  return writeYaml({ policy: current.policy.name, tests: [test] }, 'tests', new Map())
+}
