@@ -37,8 +37,6 @@ const options = {
   at: { type: 'string' },
 } as const
 
-type DraftAnswer = MadeDraft & { readonly redacted: readonly string[] }
-
 export async function run(shell: Shell): Promise<number> {
   const end = shell.args.indexOf('--')
   const { values } = readArgs({ ...shell, args: end < 0 ? shell.args : shell.args.slice(0, end) }, options)
@@ -53,7 +51,7 @@ export async function run(shell: Shell): Promise<number> {
     ...(name && { name }),
   }
   const where = { configuration: readConfiguration(shell, values.config), at: values.at }
-  const made = await askGateway<DraftAnswer>(shell, where, { method: 'POST', path: '/policies/drafts', body })
+  const made = await askGateway<MadeDraft>(shell, where, { method: 'POST', path: '/policies/drafts', body })
   if (values.test !== undefined && made.test !== null) await writeFile(values.test, made.test)
   if (values.json === true) {
     printJson(shell, made)

@@ -4,7 +4,7 @@ import { jsonReply } from '../http/respond.ts'
 import type { DraftOrder } from '../policies/draft.ts'
 import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
-import { simulatedOf } from './policy-changes.ts'
+import { subjectOf } from './policy-changes.ts'
 import { invalid } from './proposals.ts'
 
 /** As openapi.json describes it. */
@@ -27,14 +27,17 @@ export function draftHandlers(parts: ManagementParts): Handlers['guarded'] {
   return {
     async draftRule(call) {
       const { effect = 'Allow', name = 'drafted', priority = 0, open = [], ...from } = bodyOf<DraftBody>(call)
+      const alone = !call.caller.agent.roles.some(role => role === 'admin' || role === 'auditor')
+      if (alone && from.hitlId === undefined)
+        return refuse('forbidden', 'A reviewer gives hitlId: only an auditor or admin may give agentId and request.')
       const source = await sourceOf(call, from, parts)
       if (isRefusal(source)) return source
       const agent = registry.get(source.agentId)
       if (agent === undefined) return invalid('agentId', 'must be the id of an agent')
-      const { incompleteSince: _, ...subject } = await simulatedOf(agent, 0, parts)
-      const order = { request: source.request, effect, name, priority, open }
+      const { incompleteSince: _, ...subject } = await subjectOf(agent, 0, parts)
+      const order = { request: source.request, effect, name, priority, open, alone }
       const made = await policyWork.run(thread => thread.call('draft', [order, subject, language]))
-      return isRefusal(made) ? made : jsonReply(200, { ...made, redacted: source.redacted })
+      return isRefusal(made) ? made : jsonReply(200, { ...made, redacted: [...source.redacted, ...made.redacted] })
     },
   }
 }

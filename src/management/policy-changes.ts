@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
-import type { SimulatedAgent } from '../policies/simulate.ts'
+import type { DraftSubject } from '../policies/draft.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { bodyOf, type Handlers } from './call.ts'
 import type { ManagementParts } from './parts.ts'
@@ -90,17 +90,24 @@ const least = (times: readonly number[]): number | null =>
 const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
 
 /** What is tried on an agent: its facts, what was recorded since then, and its policy. */
-export async function simulatedOf(
+async function simulatedOf(agent: AgentRecord, since: number, parts: Recorded) {
+  const subject = await subjectOf(agent, since, parts)
+  const samples = await parts.recording.samplesOf(agent.id)
+  return { ...subject, samples: samples.filter(({ at }) => at >= since) }
+}
+
+type Recorded = Pick<ManagementParts, 'recording' | 'book'>
+
+/** The same without whole requests, which are sealed: opening them costs time. */
+export async function subjectOf(
   { id, name, ownerId, tags, policyName, status, createdAt }: AgentRecord,
   since: number,
-  { recording, book }: Pick<ManagementParts, 'recording' | 'book'>,
-): Promise<SimulatedAgent & { readonly incompleteSince: number | null }> {
+  { recording, book }: Recorded,
+): Promise<DraftSubject & { readonly incompleteSince: number | null }> {
   const { shapes, incompleteSince } = await recording.of(id)
-  const samples = await recording.samplesOf(id)
   return {
     agent: { id, name, ownerId, tags, policyName, status, createdAt },
     shapes: shapes.filter(({ lastAt }) => lastAt >= since),
-    samples: samples.filter(({ at }) => at >= since),
     before: policyName === null ? undefined : book.entry(policyName)?.document,
     incompleteSince,
   }

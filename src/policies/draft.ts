@@ -1,9 +1,10 @@
 /** A rule and a test from one request. */
+import { mark } from '../base/redact.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import { writeYaml } from '../config/write-yaml.ts'
 import { differenceOf, type PolicyDifference } from '../policy/diff/difference.ts'
 import { type CompiledPolicy, compilePolicySync } from '../policy/evaluation/compile.ts'
-import { decideMasked } from '../policy/evaluation/masked.ts'
+import { decideMasked, type IsKnown } from '../policy/evaluation/masked.ts'
 import { walk } from '../policy/evaluation/walk.ts'
 import type { RuleDocument } from '../policy/language/format.ts'
 import { type LanguageOptions, parsePolicy } from '../policy/language/parse.ts'
@@ -17,6 +18,7 @@ import type { ShapeOutcome } from '../policy/propose/outcome.ts'
 import { sampleOf } from '../policy/propose/sample.ts'
 import { type Shape, shapeOf } from '../policy/propose/shape.ts'
 import { type DescribedRequest, type RequestDescription, requestFromDescription } from '../policy/request/describe.ts'
+import type { Facts } from '../policy/request/facts.ts'
 import type { ShapeCount } from '../storage/store.ts'
 import { compileDocument } from './propose.ts'
 import { certain, examplesOf, type SimulatedAgent } from './simulate.ts'
@@ -24,7 +26,12 @@ import { certain, examplesOf, type SimulatedAgent } from './simulate.ts'
 export interface DraftOrder extends Omit<DraftTerms, 'open'> {
   readonly request: RequestDescription['request']
   readonly open: readonly string[]
+  /** The rule is checked alone: nothing of the policy of the agent is told but the decision of the request. */
+  readonly alone: boolean
 }
+
+/** Each part is tried on everything that was recorded. */
+const maxParts = 32
 
 /** What opening a part, or closing it again, changes among the requests that were recorded of the agent. */
 export interface DraftSwitch {
@@ -43,33 +50,43 @@ export interface MadeDraft {
   readonly matches: number
   readonly switches: readonly DraftSwitch[]
   readonly warnings: readonly Omit<LintWarning, 'rule'>[]
-  /** What adding it does to the policy of the agent; null when that has none. */
+  /** What adding it does to the policy of the agent; null when that has none, or the rule is checked alone. */
   readonly difference: PolicyDifference | null
   /** A test file with the decision of now; null when the request has a secret, or the agent no policy. */
   readonly test: string | null
+  /** Header fields that the test leaves out: they are or may be secrets. */
+  readonly redacted: readonly string[]
 }
 
-export function makeDraft(order: DraftOrder, subject: SimulatedAgent, language: LanguageOptions): MadeDraft | Refusal {
+/** An agent with what was recorded of it, without whole requests. */
+export type DraftSubject = Omit<SimulatedAgent, 'samples'>
+
+export function makeDraft(order: DraftOrder, subject: DraftSubject, language: LanguageOptions): MadeDraft | Refusal {
   const { agent, before } = subject
   const described = requestFromDescription({ request: order.request, agent }, 0)
   if ('problem' in described) return refuse('invalid_target', described.problem)
   const shape = shapeOf(described)
   if ('unfit' in shape) return refuse('invalid_body', `No rule can be made of the request: ${shape.unfit}.`)
   const parts = partsOf(shape)
+  if (parts.length > maxParts)
+    return refuse(
+      'invalid_body',
+      `No rule can be made of the request: it has more than ${maxParts} parts, segments of the path among them.`,
+    )
   const wrong = order.open.find(part => !parts.includes(part))
   if (wrong !== undefined)
     return refuse('invalid_body', undefined, { errors: [{ field: 'open', message: `must be of ${parts.join(', ')}` }] })
   const rule = draftRule(shape, agent.id, { ...order, open: new Set(order.open) })
   const current = before && compileDocument(before, language)
-  const changed = withRule(before ?? { name: 'draft' }, rule, language)
+  const changed = withRule((order.alone ? undefined : before) ?? { name: 'draft' }, rule, language)
   if ('refusal' in changed) return changed
   const ownIndex = changed.policy.rules.findIndex(({ name }) => name === rule.name)
   return {
     ...{ rule, yaml: writeYaml({ rules: [rule] }, 'rules', new Map()) },
     ...countsOf(order, shape, parts, subject),
     warnings: warningsOf(changed, `rules[${ownIndex}]`),
-    difference: current === undefined ? null : differenceOf(current, changed),
-    test: current === undefined ? null : testOf(order, described, current),
+    difference: current === undefined || order.alone ? null : differenceOf(current, changed),
+    ...testOf(order, described, current),
   }
 }
 
@@ -87,8 +104,10 @@ function warningsOf({ policy }: CompiledPolicy, place: string): MadeDraft['warni
   return mine.map(({ code, path, message }) => ({ code, path, message }))
 }
 
-function countsOf(order: DraftOrder, shape: Shape, parts: readonly string[], subject: SimulatedAgent) {
-  const matched = (open: ReadonlySet<string>) => matchedBy({ ...order, open }, shape, subject)
+function countsOf(order: DraftOrder, shape: Shape, parts: readonly string[], subject: DraftSubject) {
+  const { agent } = subject
+  const recorded = recordedOf(subject)
+  const matched = (open: ReadonlySet<string>) => matchedBy(draftRule(shape, agent.id, { ...order, open }), recorded)
   const now = new Set(order.open)
   const base = matched(now)
   const switches = parts.map((part): DraftSwitch => {
@@ -109,27 +128,52 @@ function isDenied({ outcome: text }: ShapeCount): boolean {
   return effect === 'Deny' || verdict === 'denied'
 }
 
-/** The shapes of the agent whose requests the rule certainly matches. */
-function matchedBy(terms: DraftTerms, shape: Shape, { agent, shapes }: SimulatedAgent): ReadonlySet<ShapeCount> {
-  const rule = { ...draftRule(shape, agent.id, terms), effect: 'Allow' }
-  const policy = compileDocument({ name: 'draft', default: 'Deny', rules: [rule] }, {})
-  const matched = shapes.filter(({ shape: text, values }) => {
-    const kept: KeptShape = JSON.parse(text)
-    const outcomes = examplesOf(kept, values, agent).map(one => decideMasked(policy, factsOf(one), knownBy(kept)))
-    return certain(outcomes) === 'Allow'
-  })
-  return new Set(matched)
+/** A shape with its requests, made once for all the rules that are tried on them. */
+interface RecordedShape {
+  readonly count: ShapeCount
+  readonly examples: readonly Facts[]
+  readonly isKnown: IsKnown
 }
 
-function testOf({ request }: DraftOrder, described: DescribedRequest, current: CompiledPolicy): string | null {
-  if (sampleOf(described) === undefined) return null
+function recordedOf({ agent, shapes }: DraftSubject): readonly RecordedShape[] {
+  return shapes.map(count => {
+    const kept: KeptShape = JSON.parse(count.shape)
+    return { count, examples: examplesOf(kept, count.values, agent).map(factsOf), isKnown: knownBy(kept) }
+  })
+}
+
+/** The shapes whose requests the rule certainly matches. */
+function matchedBy(rule: RuleDocument, recorded: readonly RecordedShape[]): ReadonlySet<ShapeCount> {
+  const policy = compileDocument({ name: 'draft', default: 'Deny', rules: [{ ...rule, effect: 'Allow' }] }, {})
+  const matched = recorded.filter(
+    ({ examples, isKnown }) => certain(examples.map(one => decideMasked(policy, one, isKnown))) === 'Allow',
+  )
+  return new Set(matched.map(({ count }) => count))
+}
+
+/** The test is of the request without the fields that are hidden, as its decision is. */
+function testOf(
+  { request }: DraftOrder,
+  described: DescribedRequest,
+  current: CompiledPolicy | undefined,
+): Pick<MadeDraft, 'test' | 'redacted'> {
+  const sample = sampleOf(described)
+  const hidden = new Set(sample?.rawHeaders.filter((_, at) => sample.rawHeaders[at + 1] === mark))
+  const redacted = Object.keys(request.headers ?? {}).filter(name => hidden.has(name))
+  if (sample === undefined || current === undefined) return { test: null, redacted }
+  const shown = Object.entries(request.headers ?? {}).filter(([name]) => !hidden.has(name))
+  const rest = shown.length === 0 ? {} : { headers: Object.fromEntries(shown) }
+  const { headers: _, ...plain } = request
   const { agent } = described.head
-  const { effect: decision, last } = walk(current, factsOf(described))
+  const tested = { ...plain, ...rest }
+  // The URL was taken with more fields, and nothing else refuses.
+  const again = requestFromDescription({ request: tested, agent }, 0) as DescribedRequest
+  const { effect: decision, last } = walk(current, factsOf(again))
   const test = {
     name: 'made from a request',
     agent: { id: agent.id },
-    request,
+    request: tested,
     expect: { decision, rule: last?.rule.name ?? null },
   }
-  return writeYaml({ policy: current.policy.name, tests: [test] }, 'tests', new Map())
+  return { test: writeYaml({ policy: current.policy.name, tests: [test] }, 'tests', new Map()), redacted }
 }

@@ -9,7 +9,7 @@ import type { LintWarning } from '../policy/lint/warning.ts'
 import { openLink } from '../runtime/link.ts'
 import { giveWay } from '../runtime/priority.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
-import { type DraftOrder, type MadeDraft, makeDraft } from './draft.ts'
+import { type DraftOrder, type DraftSubject, type MadeDraft, makeDraft } from './draft.ts'
 import { type Drift, driftOf } from './drift.ts'
 import { compileDocument, type MadePolicy, makePolicy, type ProposalTerms } from './propose.ts'
 import { type SimulatedAgent, type Simulation, simulate } from './simulate.ts'
@@ -27,7 +27,7 @@ export interface PolicyWork {
   lint(policy: object, language: LanguageOptions, now: number): Promise<readonly LintWarning[]>
   /** Documents of valid policies. */
   compare(before: object, after: object, language: LanguageOptions): Promise<PolicyDifference>
-  draft(order: DraftOrder, subject: SimulatedAgent, language: LanguageOptions): Promise<MadeDraft | Refusal>
+  draft(order: DraftOrder, subject: DraftSubject, language: LanguageOptions): Promise<MadeDraft | Refusal>
   drift(policy: PolicyDocument, counts: readonly ShapeCount[], now: number): Promise<Drift>
 }
 

@@ -18,7 +18,8 @@ for (const [method, path] of sent) await (await proxy(bot.token, origin.url + pa
 const json = { 'content-type': 'application/json' }
 const hitlId = await review.hold('/v1/items/7', { body: '{"name":"x"}', headers: { ...json, 'X-Api-Key': 'k' } })
 
-const draft = async (body: object, token = reviewer.token) => {
+const auditor = await review.newReviewer({ roles: ['auditor'] })
+const draft = async (body: object, token = auditor.token) => {
   const { status, text } = await manage('POST', '/policies/drafts', body, token)
   return { status, ...JSON.parse(text) }
 }
@@ -52,7 +53,7 @@ t.test('the rule matches the request alone, and each switch says what it adds an
 })
 
 t.test('a held request gives a rule with its names, and says which values were not shown', async t => {
-  const found = await draft({ hitlId })
+  const found = await draft({ hitlId }, reviewer.token)
   t.match(found, { status: 200, redacted: ['x-api-key'] })
   t.match(found.rule.conditions.at(-1), { field: 'input.body.@keys', value: ['name'] })
   t.notMatch(JSON.stringify(found), /api-key.*k"/i)
@@ -76,6 +77,27 @@ t.test('a request with a secret has no test, and one that has no shape gives no 
   const lone = await review.agent({})
   await manage('PUT', `/agents/${lone.id}/policy`, { policyName: null })
   t.match(await draft({ agentId: lone.id, request }), { status: 200, difference: null, test: null, matches: 0 })
+})
+
+t.test('a test leaves out header fields that may be secrets, and says which', async t => {
+  const headers = { authorization: 'Bearer abcdefgh', 'X-Ticket': 'T-1' }
+  const found = await draft({ ...given, request: { ...request, headers } })
+  t.match(found, { status: 200, redacted: ['authorization'] })
+  t.strictSame(parse(found.test).tests[0].request, { ...request, headers: { 'X-Ticket': 'T-1' } })
+  const bare = await draft({ ...given, request: { ...request, headers: { cookie: 'a=b' } } })
+  t.strictSame(parse(bare.test).tests[0].request, request)
+})
+
+t.test('a reviewer makes rules of held requests alone, and is told no other rule', async t => {
+  t.match(await draft(given, reviewer.token), { status: 403 })
+  const own = { hitlId, name: 'posts' }
+  t.match(await draft(own, reviewer.token), { status: 200, difference: null, warnings: [] })
+  t.match(await draft({ hitlId }), { status: 200, difference: { examples: [] } })
+})
+
+t.test('a path of many segments gives no rule', async t => {
+  const long = { url: `${origin.url}${'/a'.repeat(30)}` }
+  t.match(await draft({ agentId: bot.id, request: long }), { status: 400, detail: /more than 32 parts/ })
 })
 
 t.test('the command prints the rule, and writes its test', async t => {
