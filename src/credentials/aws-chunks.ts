@@ -43,14 +43,14 @@ export function withoutChunkFields(fields: readonly string[]): string[] {
 /** The content of a body in chunks. @param length bytes that it must have */
 export function contentOf(body: Readable | Uint8Array, length: number): Readable {
   const source = body instanceof Readable ? body : Readable.from([body])
-  const content = new ChunkContent(length)
+  const content = new ChunkContent(source, length)
   // It may be known to be wrong before anybody reads it; a reader then finds it destroyed.
   content.on('error', () => {})
   // A client that leaves ends the stream without its end.
   source.once('close', () => {
     if (!source.readableEnded) content.destroy()
   })
-  return source.pipe(content)
+  return content
 }
 
 /** Bytes of the line before a chunk, and of the fields behind the last one. */
@@ -66,9 +66,22 @@ class ChunkContent extends Transform {
   /** The last chunk was read: only fields follow. */
   #trailers = -1
 
-  constructor(length: number) {
+  readonly #source: Readable
+  #isPiped = false
+
+  constructor(source: Readable, length: number) {
     super()
+    this.#source = source
     this.#left = length
+  }
+
+  /** Nothing is taken of the source before it is sent: a request may begin again before that. */
+  override _read(size: number): void {
+    if (!this.#isPiped) {
+      this.#isPiped = true
+      this.#source.pipe(this)
+    }
+    super._read(size)
   }
 
   override _transform(piece: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {

@@ -77,8 +77,8 @@ export interface HeldBudget {
 /** The decision as it is stored, with facts about the held request. */
 export interface StoredDecision extends HeldDecision {
   readonly digests: PartDigests
-  /** Absent for a request that was held for another reason. */
-  readonly budget?: HeldBudget
+  /** Absent, or null, for a request that was held for another reason. */
+  readonly budget?: HeldBudget | null
   /** Absent when the body was not searched, and for a body with a content coding. */
   readonly findings?: Pick<BodyFindings, 'counts'>
   /** Ids of the span of the held request; absent when it was not recorded. */

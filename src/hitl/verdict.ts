@@ -54,7 +54,7 @@ function raiseOf(options: HitlOptions, item: HitlBrief, approval: Approval): Cla
   const { raise, resend } = approval
   if (raise === undefined) return undefined
   const { budget }: Partial<StoredDecision> = JSON.parse(item.decision)
-  if (budget === undefined || resend === true) return notAtLimit
+  if (!budget || resend === true) return notAtLimit
   return options.raiseOf(item, { ...approval, budget, amount: raise.amount })
 }
 

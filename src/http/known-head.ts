@@ -1,6 +1,9 @@
 import { requestIdField } from './names.ts'
 import type { WithHead } from './take-back.ts'
 
+const framedByLength = /\r\nContent-Length: \d+\r\n/i
+const kept = /\r\nConnection: keep-alive\r\n/
+
 /**
  * The head of answers that are equal but for their request id, as node has written the first of them: node checks and joins the
  * fields of each head anew, which costs a twentieth of a small request.
@@ -20,6 +23,8 @@ export class KnownHead {
   /** Notes a head that was just written by `writeHead`, and is not sent yet. */
   note(res: WithHead, requestId: string): void {
     const head = res._header ?? ''
+    // Node keeps beside the text how it frames the body and whether it closes: the text alone stands for a fresh response.
+    if (res.chunkedEncoding || !framedByLength.test(head) || !kept.test(head)) return
     const at = head.indexOf(`\r\n${requestIdField}: ${requestId}\r\n`)
     if (at < 0) return
     const id = at + requestIdField.length + 4

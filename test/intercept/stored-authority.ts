@@ -67,7 +67,7 @@ t.test('processes that start at once get one authority', async t => {
 t.test('a file that others can read is refused', async t => {
   const folder = testdir(t)
   await openStoredAuthority(folder, now)
-  chmodSync(authorityFile(folder), 0o640)
+  chmodSync(authorityFile(folder), 0o644)
   await t.rejects(openStoredAuthority(folder, now), { name: 'StartupError', message: /chmod 600/ })
 })
 

@@ -18,6 +18,7 @@ t.test('an agent is read whole, but for its secret', async t => {
     roles: ['agent', 'reviewer'],
     externalSubject: null,
     tags: {},
+    recording: null,
     createdAt: '2026-01-05T10:00:00.000Z',
   })
 })

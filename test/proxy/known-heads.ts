@@ -1,4 +1,5 @@
-/** Heads of answers that come again and again are written from memory: a client must not see a difference. */
+/** Heads of answers that come again and again are written from memory: a client must not see a difference. Threat T21. */
+import { createServer } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -77,4 +78,32 @@ t.test('answers without a body keep their form', async t => {
   const head = get('/').replace('GET', 'HEAD')
   for (const answer of await ask([head, head, head], ''))
     t.match(answer, /^HTTP\/1\.1 200 Fine\r\n.*Content-Length: 2\r\n/s)
+})
+
+/** An upstream whose `Connection` takes away the length that frames its body, which looks like the end of one and an answer. */
+async function startSplitter(): Promise<string> {
+  const body = '0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nFORGED'
+  const answer = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\nConnection: content-length\r\n\r\n${body}`
+  const server = createServer(socket => socket.on('error', () => {}).on('data', () => socket.write(answer)))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
+
+t.test('T21: an upstream that takes its length away cannot forge the next answer', async t => {
+  const url = await startSplitter()
+  const request = `GET /proxy/${url}/ HTTP/1.1\r\n${own}\r\nHost: gateway\r\n\r\n`
+  for (const first of ['1.1', '1.0\r\nConnection: keep-alive']) {
+    const other = await openRaw(t, gateway.port)
+    for (let count = 0; count < 2; count++) other.write(request.replace('1.1', first))
+    await other.until(/FORGED/)
+    const raw = await openRaw(t, gateway.port)
+    for (let count = 1; count <= 4; count++) {
+      raw.write(request)
+      await raw.until(new RegExp(`^(?:.*?FORGED\r\n0\r\n\r\n){${count}}$`, 's'))
+    }
+    // Each is one chunk of what the upstream sent, and its end.
+    t.equal(raw.text().split(/\r\n\r\n[0-9a-f]+\r\n0\r\n\r\nHTTP/).length, 5)
+  }
 })

@@ -7,9 +7,9 @@ import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { approve, deny, entry, get, pending, roomy, sealed, suspend, trail } from './contract/samples.ts'
 
-/** A store of 400 KiB that is filled up to the last page, with the ids of what is in it. */
+/** A store of 560 KiB that is filled up to the last page, with the ids of what is in it. */
 async function full(t: Test): Promise<{ store: Store; ids: string[] }> {
-  const store = await openSqliteStore({ directory: testdir(t), maxPages: 100 })
+  const store = await openSqliteStore({ directory: testdir(t), maxPages: 140 })
   t.teardown(() => store.close())
   const ids: string[] = []
   for (const body of ['x'.repeat(20_000), '']) {

@@ -41,7 +41,7 @@ t.test('a configured secret is used and no file is made', async t => {
 t.test('a key file that others can read, or that was cut short, stops the start', async t => {
   const directory = testdir(t, { 'signing.key': signingSecret })
   const file = join(directory, 'signing.key')
-  chmodSync(file, 0o640)
+  chmodSync(file, 0o644)
   await t.rejects(openSigningKeys(generated, directory), { name: 'StartupError', message: /chmod 600/ })
   writeFileSync(file, signingSecret.slice(0, 20))
   chmodSync(file, 0o600)
