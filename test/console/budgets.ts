@@ -55,6 +55,11 @@ t.test('an approval at the limit can raise the budget', async t => {
 })
 
 t.test('budgets are listed, and who has one, with how full it is', async t => {
+  // A gateway tells the store what was spent a moment later.
+  await eventually(
+    async () => JSON.parse((await manage('GET', '/budgets')).text) as { name: string; highestShare: number }[],
+    items => items.find(({ name }) => name === 'calls')?.highestShare === 1,
+  )
   const page = await signedIn(t, reviewer, { route: '/budgets', viewport: { width: 360, height: 900 } })
   await sees(t, page, 'of each agent')
   await page.getByRole('img', { name: 'calls, the fullest: 100 % spent' }).waitFor()
