@@ -1,11 +1,11 @@
-import { mark, redactText } from '../../base/redact.ts'
+import { isUtf8 } from 'node:buffer'
+import { mark } from '../../base/redact.ts'
 import { isSecretName } from '../../base/secret-names.ts'
 import { parseTarget } from '../../base/target.ts'
-import { secretSearch } from '../detectors/detectors.ts'
 import type { IsKnown } from '../evaluation/masked.ts'
 import { type DescribedRequest, type RequestDescription, requestFromDescription } from '../request/describe.ts'
 import { readMcpHeads } from '../request/mcp-heads.ts'
-import { findIn } from '../turns/evaluation.ts'
+import { hasSecret, parseJson } from './sample-secrets.ts'
 
 /** A request that can be decided again. Values of header fields that may be secrets are marks. */
 export interface SampledRequest {
@@ -15,29 +15,23 @@ export interface SampledRequest {
   readonly body: Uint8Array
 }
 
-/** @returns undefined for a request with a secret in its URL or body: nothing of it is kept */
+/** @returns undefined for a request in whose URL or body a secret is found, or may be: nothing of it is kept */
 export function sampleOf({ head, body }: DescribedRequest): SampledRequest | undefined {
   const { method, url, rawHeaders } = head
-  if (hasSecret(url) || hasSecret(textOf(body.bytes))) return undefined
+  const text = readBody(body.bytes, rawHeaders)
+  if (text === undefined || hasSecret(url) || hasSecret(text)) return undefined
   return { method, url, rawHeaders: withoutSecrets(rawHeaders), body: body.bytes }
 }
 
-/** A member of JSON, also one whose value is an object. */
-const memberName = /"([^"\\]{1,64})"\s{0,8}:/g
-
-function hasSecret(text: string): boolean {
-  if (findIn(secretSearch, text) !== undefined || redactText(text) !== text) return true
-  return [...text.matchAll(memberName)].some(([, name = '']) => isSecretName(name))
-}
-
-/** As a reader of JSON sees it: names may be written with escapes. */
-function textOf(bytes: Uint8Array): string {
+/** The text of a body; undefined when it cannot be searched: it is not UTF-8, or not the JSON that its type says. */
+function readBody(bytes: Uint8Array, rawHeaders: readonly string[]): string | undefined {
+  if (!isUtf8(bytes)) return undefined
   const text = new TextDecoder().decode(bytes)
-  return text.includes('\\u') ? `${text}\n${unescaped(text)}` : text
+  const isJson = rawHeaders.some(
+    (value, at) => at % 2 === 1 && /^content-type$/i.test(rawHeaders[at - 1] ?? '') && /json/i.test(value),
+  )
+  return isJson && text !== '' && parseJson(text) === undefined ? undefined : text
 }
-
-const unescaped = (text: string) =>
-  text.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
 function withoutSecrets(rawHeaders: readonly string[]): readonly string[] {
   return rawHeaders.map((text, at) => {

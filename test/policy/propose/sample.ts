@@ -10,6 +10,9 @@ type Request = Partial<RequestDescription['request']>
 const url = 'https://api.example/v1/items?page=2'
 const sampled = (request: Request) => sampleOf(described({ request: { url, method: 'POST', ...request } }))
 const secret = `ghp_${'aB3'.repeat(12)}`
+/** An object as JSON in a string, so many times. */
+const nested = (inner: object, depth: number): object =>
+  depth === 0 ? inner : { text: JSON.stringify(nested(inner, depth - 1)) }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 const json = { 'content-type': 'application/json' }
 
@@ -26,8 +29,45 @@ t.test('a request with a secret in its URL or body is no sample', t => {
     { headers: json, body: `{"text":"\\u0067${secret.slice(1)}"}` },
     { headers: form, body: 'user=a&client_secret=b' },
     { body: { token: 'x' } },
+    { body: { a: [{ b: { c: { 'user.password': 1 } } }] } },
+    { body: nested({ password: 'x' }, 1) },
+    { body: nested({ password: 'x' }, 4) },
+    { body: nested({ a: 1 }, 6) },
+    { body: { fields: [{ name: 'password', value: 'x' }] } },
+    { body: { text: `{"\\u0070assword":"x"}` } },
+    { headers: json, body: '{"\\u0070assword":"x","password":1,"a":{"\\u0070in":1},"a":1}' },
+    { headers: json, body: '{"a":' },
+    { headers: json, body: `{a: 'b'}` },
+    { headers: form, body: `a=${encodeURIComponent('{"login":{"password":"x"}}')}` },
+    { url: `${url}&q=%${'25'.repeat(2_000)}` },
+    { url: `${url}&q=%7B%22password%22:%22x%22%7D` },
+    { url: `${url}&q=${encodeURIComponent(encodeURIComponent('{"password":"x"}'))}` },
+    { url: `${url}&q=${encodeURIComponent(JSON.stringify(nested({ password: 'x' }, 2)))}` },
   ]
   for (const request of requests) t.equal(sampled(request), undefined, JSON.stringify(request))
+  t.end()
+})
+
+t.test('a body that is not UTF-8 is no sample', t => {
+  const request = described({ request: { url, method: 'POST', headers: form, body: 'a=b' } })
+  t.ok(sampleOf(request))
+  const bytes = Buffer.from([0x61, 0x3d, 0xff])
+  t.equal(sampleOf({ ...request, body: { ...request.body, bytes } }), undefined)
+  t.end()
+})
+
+t.test('a request whose strings, parameters and JSON name no secret is a sample', t => {
+  const body = { items: [{ name: 'size', value: '{"a":"[1]"}' }, { name: 'password' }], note: '100% sure; a=b', max: 1 }
+  const requests: readonly Request[] = [
+    { body },
+    { body: nested({ a: 1 }, 4) },
+    { headers: json, body: '' },
+    { url: `${url}&q=%7B%22page%22:1%7D&r=%ff` },
+    { headers: form, body: 'a=1&b=%5B1%5D&c=x+y' },
+  ]
+  for (const request of requests) t.ok(sampled(request), JSON.stringify(request))
+  const headers = { 'X-Context': '{"a":"{\\"password\\":\\"x\\"}"}', 'X-Page': '{"page":1}' }
+  t.match(sampled({ headers })?.rawHeaders, ['X-Context', mark, 'X-Page', '{"page":1}'])
   t.end()
 })
 

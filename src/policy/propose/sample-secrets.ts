@@ -1,0 +1,78 @@
+import { redactText } from '../../base/redact.ts'
+import { isSecretName } from '../../base/secret-names.ts'
+import { secretSearch } from '../detectors/detectors.ts'
+import { findIn } from '../turns/evaluation.ts'
+import { isRecord } from '../values/path.ts'
+
+/** JSON and percent-encoding in a string or a parameter are read to this depth; what goes deeper may be a secret. */
+const maxDepth = 4
+/** A member of JSON, also one whose value is an object, and one that a later member of the same name hides. */
+const memberName = /"([^"\\]{1,64})"\s{0,8}:/g
+/** Members of an object that names its value: `{"name": "password", "value": "x"}`. */
+const namingMember = /^(?:name|field|id|header|param|parameter|property|attribute)$/i
+const valueMember = /^(?:val|values?|content|data|text)$/i
+
+/** Whether a secret is, or may be, in a text: JSON, a form, a URL or the value of a header field. */
+export function hasSecret(text: string): boolean {
+  const texts: string[] = []
+  const waiting = [{ text, depth: 0 }]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { depth } = next
+    texts.push(next.text, unescaped(next.text))
+    const found = parseJson(next.text)
+    const inner = found === undefined ? valuesIn(next.text) : stringsOf(found)
+    if (inner === undefined || (depth > maxDepth && inner.length > 0)) return true
+    for (const one of inner) waiting.push({ text: one, depth: depth + 1 })
+  }
+  return looksSecret([...new Set(texts)].join('\n'))
+}
+
+function looksSecret(text: string): boolean {
+  if (findIn(secretSearch, text) !== undefined || redactText(text) !== text) return true
+  return [...text.matchAll(memberName)].some(([, name = '']) => isSecretName(name))
+}
+
+/** What JSON says; undefined for a text that is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** All strings in a value of JSON; undefined when something in it has the name of a secret. */
+function stringsOf(root: unknown): readonly string[] | undefined {
+  const strings: string[] = []
+  const waiting = [root]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (typeof value === 'string') strings.push(value)
+    if (isRecord(value) && namesSecret(value)) return undefined
+    if (typeof value !== 'object' || value === null) continue
+    for (const each of Object.values(value)) waiting.push(each)
+  }
+  return strings
+}
+
+function namesSecret(value: Readonly<Record<string, unknown>>): boolean {
+  const members = Object.entries(value)
+  if (members.some(([name]) => isSecretName(name))) return true
+  const named = members.some(([name, one]) => namingMember.test(name) && typeof one === 'string' && isSecretName(one))
+  return named && members.some(([name]) => valueMember.test(name))
+}
+
+/** What stands decoded in a text that is encoded, and the JSON among the values of its parameters. */
+function valuesIn(text: string): readonly string[] {
+  const decoded = decode(text)
+  const values = text.split(/[?&;#]/).map(pair => decode(pair.slice(pair.indexOf('=') + 1).replaceAll('+', ' ')))
+  const read = values.filter(value => value !== text && /^\s*["[{]/.test(value))
+  return decoded === text ? read : [decoded, ...read]
+}
+
+/** Once is enough: what is encoded in itself is decoded when it is looked at again. Bytes that are no text stay marks. */
+const decode = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, run => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
+
+const unescaped = (text: string): string =>
+  text.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
