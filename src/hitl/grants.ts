@@ -1,6 +1,6 @@
 /**
  * Grants, against approval fatigue: with an approval, or after it, a reviewer lets the next requests of the same agent, rule, method,
- * origin and path pass without asking. A grant replaces the review of a rule, or of the default of a policy, that asks for
+ * origin, path and credentials pass without asking. A grant replaces the review of a rule, or of the default of a policy, that asks for
  * one reviewer: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
@@ -18,6 +18,7 @@ import {
   type HitlOptions,
   maxIdempotencyKey,
   type Person,
+  type StoredDecision,
   type Suspension,
   type Verdict,
   verdictEntry,
@@ -96,7 +97,9 @@ async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant |
 }
 
 async function covering({ store, clock }: GrantOptions, held: Suspension): Promise<readonly GrantRecord[]> {
-  const { request, decision, agent, idempotencyKey: key = '' } = held
+  const { request, facts, decision, agent, idempotencyKey: key = '' } = held
+  // With others it would act for somebody else.
+  const { credentials = '' } = facts
   const { origin, path } = locationOf(request.url)
   if (!isGrantable(decision) || key.length > maxIdempotencyKey) return []
   if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return []
@@ -107,6 +110,7 @@ async function covering({ store, clock }: GrantOptions, held: Suspension): Promi
       grant.rule === (decision.rule ?? '') &&
       grant.method === request.method &&
       grant.origin === origin &&
+      grant.credentials === credentials &&
       matchesPath(grant.path, path),
   )
 }
@@ -166,6 +170,7 @@ export function makeGrant(now: number, item: HitlBrief, verdict: Verdict, { id, 
     method: item.method,
     origin,
     path: terms.path ?? path,
+    credentials: credentialsOf(item),
     maxUses: terms.maxUses,
     uses: 0,
     hitlId: item.id,
@@ -176,6 +181,9 @@ export function makeGrant(now: number, item: HitlBrief, verdict: Verdict, { id, 
   const entry = verdictEntry(now, verdict, { action: 'hitl.grant', item, grant })
   return { grant, entry: { ...entry, subject: grant.id } }
 }
+
+/** A grant of a request that does not say what it had covers requests without any. */
+const credentialsOf = ({ decision }: HitlBrief): string => (JSON.parse(decision) as StoredDecision).credentials ?? ''
 
 function isCount(value: number, max: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= max

@@ -75,7 +75,7 @@ export interface HeldBudget {
 }
 
 /** The decision as it is stored, with facts about the held request. */
-export interface StoredDecision extends HeldDecision {
+export interface StoredDecision extends HeldDecision, Pick<HeldFacts, 'credentials'> {
   readonly digests: PartDigests
   /** Absent, or null, for a request that was held for another reason. */
   readonly budget?: HeldBudget | null

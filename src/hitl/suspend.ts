@@ -64,10 +64,11 @@ function insert(options: HitlOptions, held: Suspension): Promise<Suspended | Ref
   })
 }
 
-function storedDecision({ request, decision, budget, findings, trace }: Suspension): StoredDecision {
+function storedDecision({ request, facts, decision, budget, findings, trace }: Suspension): StoredDecision {
   const counts = findings && { findings: { counts: findings.counts } }
   const digests = partDigests(request)
-  return { ...decision, digests, ...(budget && { budget }), ...counts, ...(trace && { trace }) }
+  const { credentials = '' } = facts
+  return { ...decision, digests, credentials, ...(budget && { budget }), ...counts, ...(trace && { trace }) }
 }
 
 function makeRecord(options: HitlOptions, held: Suspension, frame: SealedFrame): Omit<HitlRecord, 'summary'> {

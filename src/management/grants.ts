@@ -12,7 +12,7 @@ import { verdict } from './verdicts.ts'
 /** Grants: giving them after the approval, listing and ending them. */
 export function grantHandlers({ hitl: { grants, queue }, registry, store }: ManagementParts): Handlers['guarded'] {
   const show = (grant: GrantRecord) => {
-    const { id, agentId, ...rest } = grant
+    const { id, agentId, credentials: _, ...rest } = grant
     const name = registry.get(agentId)?.name
     return {
       id,

@@ -14,6 +14,8 @@ export interface GrantRecord {
   readonly origin: string
   /** Path, with `*` for one segment and `**` at the end for the rest. */
   readonly path: string
+  /** What its requests are sent with (`identitiesOf`), never a value; empty: nothing of the gateway. */
+  readonly credentials: string
   readonly maxUses: number
   readonly uses: number
   /** The request that was approved with it. */

@@ -225,6 +225,7 @@ const grants = [
     method text not null,
     origin text not null,
     path text not null,
+    credentials text not null,
     "maxUses" integer not null,
     uses integer not null,
     "hitlId" text not null,

@@ -89,7 +89,7 @@ t.test('a key is held or used once, also by requests and grants of one transacti
   const { store } = await openProxied(t)
   const grant = {
     ...{ agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 99, uses: 0 },
-    ...{ hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+    ...{ hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
   }
   for (let n = 0; n < 4; n++) await store.grants.insert({ ...grant, id: `g${n}` }, entry('grant.create'))
   const use = (n: number) =>

@@ -113,7 +113,7 @@ t.test('an idempotency key of a grant whose use was committed, and that named no
   const { proxy, direct, store } = await openProxied(t, impatient)
   const grant = {
     ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
-    ...{ uses: 0, hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+    ...{ uses: 0, hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
   }
   await store.grants.insert(grant, entry('grant.create'))
   losesAnswer(proxy)

@@ -94,7 +94,7 @@ t.test('what a running gateway asks for goes on beside columns that a step adds 
     t.equal(await store.policies.update({ name: id, document: '[]', createdAt: 1, updatedAt: 2 }, entry('p')), 'stored')
     await store.policies.apply([{ name: id, policy: undefined, entry: entry('p') }])
     const grant = { id, agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 }
-    const given = { ...grant, uses: 0, hitlId: id, grantedBy: 'r', createdAt: 1, expiresAt: 9_000 }
+    const given = { ...grant, uses: 0, hitlId: id, credentials: '', grantedBy: 'r', createdAt: 1, expiresAt: 9_000 }
     await store.grants.insert(given, entry('g'))
     t.match(await store.grants.use(id, { now: 2 }, entry('g')), { id, uses: 1 })
     t.match(await store.grants.active(2, 'a1'), [{ id }])

@@ -8,6 +8,7 @@ import { live, receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
 import { wantsSample } from '../recording-mode.ts'
 import { passCircuit } from './circuit.ts'
+import { pickCredentials } from './credentials.ts'
 import { decideWhole } from './decide.ts'
 
 /** Reads a short body that may cancel a held request, that a reader of answers wants to see, or that is sampled. */
@@ -23,7 +24,9 @@ async function readMessage(exchange: Decided, parts: Parts): Promise<StepOutcome
   const held = await receiveBody(exchange, maxCancellation, parts)
   if (isRefusal(held)) return held
   if (exchange.isOver) return undefined
-  return held.complete ? decideWhole(exchange, parts, live) : passCircuit(exchange, parts)
+  if (!held.complete) return passCircuit(exchange, parts)
+  // The rule that decides now may name another credential.
+  return (await decideWhole(exchange, parts, live)) ?? pickCredentials(exchange, parts)
 }
 
 async function readWanted(exchange: Decided, parts: Parts): Promise<StepOutcome> {

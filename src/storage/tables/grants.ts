@@ -8,7 +8,7 @@ import { keyHolder, pruneKeys, releaseKey, takeKey } from './keys.ts'
 
 const grantColumns = [
   ...(['id', 'agentId', 'policyName', 'rule', 'method', 'origin', 'path', 'maxUses', 'uses'] as const),
-  ...(['hitlId', 'grantedBy', 'createdAt', 'expiresAt'] as const),
+  ...(['credentials', 'hitlId', 'grantedBy', 'createdAt', 'expiresAt'] as const),
 ] as const satisfies (keyof GrantRecord)[]
 
 const oldestFirst = (db: Db) =>

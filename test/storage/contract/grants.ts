@@ -15,6 +15,7 @@ function grant(id: string, over: Partial<GrantRecord> = {}): GrantRecord {
     maxUses: 3,
     uses: 0,
     hitlId: 'h1',
+    credentials: '',
     grantedBy: 'r1',
     createdAt: 1_000,
     expiresAt: 2_000,

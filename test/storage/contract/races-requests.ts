@@ -5,7 +5,7 @@ import { approve, type Engine, entry, get, settle, suspend, trail } from './samp
 
 const grant = (id: string, maxUses: number): GrantRecord => ({
   ...{ id, agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses, uses: 0 },
-  ...{ hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+  ...{ hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
 })
 
 /** Calls about held requests and grants that come over two stores on the same data at the same time. */

@@ -53,7 +53,7 @@ export function races(t: Test, engine: Engine, other: Store): void {
     const store = await engine(t)
     const grant = {
       ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 99 },
-      ...{ uses: 0, hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+      ...{ uses: 0, hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
     }
     await store.grants.insert(grant, entry('grant.create'))
     for (const key of ['k1', 'k2', 'k3']) {

@@ -11,7 +11,7 @@ const due = async (store: Store, over: Partial<Deadlines> = {}): Promise<string>
 
 const grant = (id: string, over: object = {}) => ({
   ...{ id, agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 1, uses: 0 },
-  ...{ hitlId: 'h', grantedBy: 'r', createdAt: 1_000, expiresAt: 2_000, ...over },
+  ...{ hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 2_000, ...over },
 })
 
 /** @param other another store on the same data */
