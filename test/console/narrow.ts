@@ -11,6 +11,7 @@ const headers = { 'Content-Type': 'application/json', 'X-Long': 'y'.repeat(2_000
 const phone = { width: 360, height: 740 }
 /** 1280 pixels at 200 %. */
 const twice = { width: 640, height: 430 }
+const desktop = { width: 1280, height: 860 }
 
 for (const [name, viewport] of [
   ['360 pixels', phone],
@@ -41,7 +42,7 @@ for (const [name, viewport] of [
 }
 
 t.test(
-  'every page is accessible on a phone, in light and dark, and no wider than it, nor at twice the size',
+  'every page is accessible and no wider than its window: on a phone in light and dark, at twice the size, on a desktop',
   async t => {
     const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
     const page = await signedIn(t, admin, { viewport: phone })
@@ -51,8 +52,12 @@ t.test(
       await page.locator('.loading').waitFor({ state: 'detached' })
       await assertAccessible(t, page, route)
       t.equal(await page.evaluate('document.documentElement.scrollWidth'), 360, route)
-      await page.setViewportSize(twice)
-      t.equal(await page.evaluate('document.documentElement.scrollWidth'), twice.width, `${route}, twice the size`)
+      for (const size of [twice, desktop]) {
+        await page.setViewportSize(size)
+        const name = `${route}, ${size.width} pixels`
+        t.equal(await page.evaluate('document.documentElement.scrollWidth'), size.width, name)
+        await assertAccessible(t, page, name, ['light'])
+      }
       await page.setViewportSize(phone)
     }
   },
