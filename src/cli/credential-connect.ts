@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { escapeDeceptive } from '../base/deceptive.ts'
 import { StartupError } from '../base/refusals.ts'
 import { beginCodeConsent, type ConsentRequest, deviceConsent } from '../credentials/consent.ts'
 import { CredentialError } from '../credentials/state.ts'
@@ -100,7 +101,7 @@ async function consentTo(
     const consent = { setting, parts, ...asked, signal: AbortSignal.timeout(consentMs) }
     if (!isDevice) return await inBrowser(consent, shell, port)
     const onPrompt = ({ url, code }: { readonly url: string; readonly code: string }) =>
-      shell.complain(`Open ${url} and enter ${code}`)
+      shell.complain(`Open ${escapeDeceptive(url)} and enter ${escapeDeceptive(code)}`)
     return await deviceConsent(consent, { onPrompt, wait: ms => sleep(ms) })
   } finally {
     upstreams.close()

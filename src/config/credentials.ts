@@ -132,16 +132,17 @@ export function secretsProblem(settings: CredentialSettings): string | undefined
   })
 }
 
-/** Each credential needs a secret, which may need a credential again: the chain must have an end. */
+/** Each credential needs secrets, which may need credentials again: that must have an end. */
 function storeProblem(secret: SecretSetting, { Credentials, Secrets }: CredentialSettings): string | undefined {
-  const met = new Set<string | undefined>([secret.Name])
-  let name = secret.Credential
-  while (name !== undefined) {
+  const met = new Set([secret.Credential])
+  // It also visits what is added meanwhile.
+  for (const name of met) {
+    if (name === undefined) continue
     const credential = Credentials.find(({ Name }) => Name === name)
     if (credential === undefined) return 'Credential must name an entry of Credentials'
-    if (met.has(credential.Secret)) return 'its Credential needs this secret itself'
-    met.add(credential.Secret)
-    name = Secrets.find(({ Name }) => Name === credential.Secret)?.Credential
+    const read = [credential.Secret, credential.RefreshToken]
+    if (read.includes(secret.Name)) return 'its Credential needs this secret itself'
+    for (const { Name, Credential } of Secrets) if (read.includes(Name)) met.add(Credential)
   }
   return undefined
 }

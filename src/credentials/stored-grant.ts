@@ -7,10 +7,13 @@ import type { Obtained, SourceParts } from './obtain.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
+  isSame,
   isUsed,
   noRow,
+  notGranted,
   type OpenedRow,
   openRow,
+  rotatesAfter,
   type SealingKeys,
   type StoredValue,
   sealRow,
@@ -95,7 +98,7 @@ export class StoredGrant {
     try {
       const stored = await this.#parts.table.of(this.#name)
       const unstored = this.#unstored
-      if (unstored !== undefined && isSame(unstored, stored)) this.#unstored = undefined
+      if (unstored !== undefined && isSame(unstored.stored, stored)) this.#unstored = undefined
       // What this gateway has replaces it.
       else if (unstored === undefined || (stored?.version ?? 0) >= unstored.row.version) await this.#adopt(stored)
     } catch (error) {
@@ -134,6 +137,17 @@ export class StoredGrant {
     return unstored ?? before.held.refreshToken
   }
 
+  /** No gateway sends it any more: a server that does not answer is told to people alone. False: it is not revoked. */
+  async revoke(refreshToken: string): Promise<boolean> {
+    try {
+      const { revoke } = await import('./token-requests.ts')
+      return await revoke(this.#setting, this.#parts, { refreshToken, signal: AbortSignal.timeout(this.#limitMs) })
+    } catch (error) {
+      this.#parts.report('a token could not be revoked at its server', error)
+      return false
+    }
+  }
+
   async #replace(
     change: (row: OpenedRow) => Pick<OpenedRow, 'state' | 'held'>,
     entry: AuditEntry | undefined,
@@ -141,7 +155,7 @@ export class StoredGrant {
     for (let tries = 0; tries < maxTries; tries++) {
       const stored = await this.#parts.table.of(this.#name)
       const row = this.#openedOrEmpty(stored)
-      const next: OpenedRow = { version: row.version + 1, rotates: 0, ...change(row) }
+      const next: OpenedRow = { version: row.version + 1, rotates: 1, ...change(row) }
       if (await this.#parts.table.put(this.#sealed(next), { entry })) return row
     }
     throw new CredentialError('failing', 'Gateways change the token all the time. Try again.')
@@ -157,10 +171,13 @@ export class StoredGrant {
 
   /** Takes the first refresh token of the settings, unless it was used before. */
   async #seeded(row: OpenedRow): Promise<OpenedRow> {
-    const seed = await this.#seed()
+    const seed = await this.#seed().catch(error => {
+      if (row.state === 'needed') throw error
+      this.#parts.report('the first token of a credential could not be read: the stored one is used', error)
+    })
     if (seed === undefined || isUsed(row, seed)) return row
     const next: OpenedRow = {
-      ...{ version: row.version + 1, state: 'ready', rotates: 0 },
+      ...{ version: row.version + 1, state: 'ready', rotates: 1 },
       held: { refreshToken: seed, seeds: withSeed(row.held.seeds, seed) },
     }
     const entry = this.#entry('credential.connected', { from: 'settings' })
@@ -208,13 +225,13 @@ export class StoredGrant {
     const until = lifetimeMs === Number.POSITIVE_INFINITY ? null : at + lifetimeMs
     const held = { refreshToken: refreshToken ?? row.held.refreshToken, seeds: row.held.seeds }
     const next: OpenedRow = {
-      ...{ version: row.version + 1, state: 'ready', rotates: refreshToken === undefined ? row.rotates : 1 },
+      ...{ version: row.version + 1, state: 'ready', rotates: rotatesAfter(row, refreshToken) },
       held: { ...held, access: { token: value, at, until } },
     }
     const rotated = this.#entry('credential.renewed', { version: next.version })
     const stored = this.#sealed(next)
     // A person has taken the grant back, or granted another one.
-    if (this.#latest.version > row.version) return undefined
+    if (this.#latest.version > row.version) return this.#discard(next)
     this.#latest = next
     this.#unstored = { row: next, stored, entry: refreshToken === undefined ? undefined : rotated }
     // The grant is in this token alone: without the store it is used all the same.
@@ -235,7 +252,7 @@ export class StoredGrant {
       if (!(await table.put(unstored.stored, { entry: unstored.entry }))) {
         // It is there, and the answer was lost; or a change of a person, which counts more.
         const stored = await table.of(this.#name)
-        if (!isSame(unstored, stored) || this.#latest !== unstored.row) await this.#adopt(stored)
+        if (!isSame(unstored.stored, stored) || this.#latest !== unstored.row) await this.#adopt(stored)
       }
       if (this.#unstored === unstored) this.#unstored = undefined
       return true
@@ -245,10 +262,17 @@ export class StoredGrant {
     }
   }
 
+  /** `#latest` replaces it. Who took the grant back did not know its token; another grant may end with the token, and stays. */
+  #discard(row: OpenedRow | undefined): undefined {
+    const refreshToken = row?.held.refreshToken
+    if (this.#latest.state === 'needed' && refreshToken !== undefined) void this.revoke(refreshToken)
+  }
+
   async #adopt(stored: StoredCredential | undefined): Promise<void> {
     const row = openRow(this.#parts.sealingKeys, stored)
-    this.#unstored = undefined
     this.#latest = row
+    this.#discard(this.#unstored?.row)
+    this.#unstored = undefined
     const isNeeded = row.state === 'needed' && row.version > 0
     await this.#parts.onChange(accessOf(row, this.#parts.clock.now()), isNeeded ? notGranted(this.#setting) : undefined)
   }
@@ -274,10 +298,3 @@ export class StoredGrant {
     return { at: this.#parts.clock.now(), actor: 'gateway', action, subject: this.#name, requestId: null, details }
   }
 }
-
-/** Each is sealed with a nonce of its own. */
-const isSame = ({ stored }: Unstored, found: StoredCredential | undefined): boolean =>
-  found !== undefined && Buffer.from(found.sealed).equals(stored.sealed)
-
-const notGranted = ({ Name }: CredentialSetting): CredentialError =>
-  new CredentialError('needed', `A person must grant access: agent-gateway credential connect ${Name}.`)

@@ -1,5 +1,6 @@
 /** Rows of granted tokens as they are sealed. */
 import { hash } from 'node:crypto'
+import type { CredentialSetting } from '../config/credentials.ts'
 import { seal, unseal } from '../hitl/seal.ts'
 import type { StoredCredential } from '../storage/credentials.ts'
 import type { Obtained } from './obtain.ts'
@@ -51,6 +52,10 @@ export function openRow(keys: SealingKeys, stored: StoredCredential | undefined)
 /** A copy of another row, or of another version, does not open. */
 const labelOf = (name: string, version: number): string => `credential:${name}:${version}`
 
+/** Unknown before the first renewal of a grant, it counts as 1; a server that has rotated once may do so again. */
+export const rotatesAfter = ({ held, rotates }: OpenedRow, newToken: string | undefined): 0 | 1 =>
+  newToken !== undefined || (held.access !== undefined && rotates === 1) ? 1 : 0
+
 /** Undefined when there is none that may be sent at `now`. */
 export function accessOf({ held: { access }, state }: OpenedRow, now: number): StoredValue | undefined {
   if (access === undefined || state === 'needed') return undefined
@@ -70,3 +75,10 @@ export const withSeed = (seeds: readonly string[], seed: string): readonly strin
 const keptSeeds = 8
 
 const digestOf = (seed: string): string => hash('sha256', seed)
+
+/** Each is sealed with a nonce of its own. */
+export const isSame = ({ sealed }: StoredCredential, found: StoredCredential | undefined): boolean =>
+  found !== undefined && Buffer.from(found.sealed).equals(sealed)
+
+export const notGranted = ({ Name }: CredentialSetting): CredentialError =>
+  new CredentialError('needed', `A person must grant access: agent-gateway credential connect ${Name}.`)

@@ -43,24 +43,7 @@ export function manageCredentials(parts: ManagedCredentialParts): ManagementPart
       const found = find(subject)
       if (found?.grant === undefined) return found && 'notStored'
       const token = await found.grant.disconnect(entry('credential.disconnected', subject, by))
-      return { revoked: token !== undefined && (await revoked(found, token, parts)) }
+      return { revoked: token !== undefined && (await found.grant.revoke(token)) }
     },
-  }
-}
-
-/** The gateway sends it no more already: a server that does not answer is told to people alone. */
-async function revoked(
-  { keeper: { setting } }: KeptCredential,
-  refreshToken: string,
-  { upstreams, report }: ManagedCredentialParts,
-): Promise<boolean> {
-  try {
-    const { revoke } = await import('../credentials/token-requests.ts')
-    const asked = { refreshToken, signal: AbortSignal.timeout(setting.TimeoutSeconds * 1_000) }
-    const kept = upstreams.keptCredentials
-    return kept !== undefined && (await revoke(setting, kept.sourceParts, asked))
-  } catch (error) {
-    report('a token could not be revoked at its server', error)
-    return false
   }
 }

@@ -20,7 +20,7 @@ const server = await startLoopbackOrigin(t, async (req, res) => {
   const form = Object.fromEntries(new URLSearchParams(await text(req)))
   if (req.url === '/.well-known/openid-configuration') res.end(JSON.stringify(endpoints))
   else if (req.url === '/device') {
-    const codes = { device_code: 'd-1', user_code: 'AB-CD', expires_in: 60, interval: 1 }
+    const codes = { device_code: 'd-1', user_code: 'AB-CD\n\u001b[2J', expires_in: 60, interval: 1 }
     res.end(JSON.stringify({ ...codes, verification_uri: at('/enter') }))
   } else if (isDown) res.writeHead(503).end()
   else {
@@ -103,7 +103,7 @@ t.test('a person consents on another machine', async t => {
   forms.length = 0
   const command = begin('connect', 'calendar', '--device', '--json')
   t.equal(await command.code, 0)
-  t.match(command.shell.complained, [`Open ${server.url}/enter and enter AB-CD`])
+  t.match(command.shell.complained, [`Open ${server.url}/enter and enter AB-CD\\u{a}\\u{1b}[2J`])
   t.match(JSON.parse(command.shell.printed[0] ?? ''), { ok: true, name: 'calendar', state: 'ready' })
   t.match(forms, [{ device_code: 'd-1' }, { grant_type: 'refresh_token' }])
 })

@@ -147,9 +147,9 @@ t.test('secrets and credentials have names of their own, one source, and what th
   ])
   t.match(of('{ Name: key, FromCommand: [aws, login] }'), [/FromCommand must begin with an absolute path/])
   t.match(of(key, '{ Name: a, Secret: other }'), [/Secret must name an entry of Secrets/])
-  t.match(of(key, '{ Name: a, Secret: key, Type: ClientCredentials }'), [
-    /TokenUrl and ClientId must be set for Client/,
-  ])
+  const client = '{ Name: a, Secret: key, Type: ClientCredentials'
+  t.match(of(key, `${client} }`), [/ClientId must be set for ClientCredentials/])
+  t.match(of(key, `${client}, ClientId: c }`), [/Issuer or TokenUrl must be set for ClientCredentials/])
   t.match(of(key, '{ Name: a, Secret: key, Type: Aws, Services: [s3] }'), [/Regions must be set for Aws/])
   t.match(of(key, '{ Name: a, Secret: key, TokenUrl: "http://a.example" }'), [/must be an https URL/])
   t.match(of(key, '', '{ Host: h.example, Credential: a }'), [/Credential must name an entry of Credentials/])
@@ -164,6 +164,13 @@ t.test('secrets and credentials have names of their own, one source, and what th
   t.match(of('{ Name: key, FromUrl: "https://v.example/db", Credential: v }', vault('Subject: r')), [
     /its Credential needs this secret itself/,
   ])
+  const granted =
+    '{ Name: a, Type: RefreshToken, Secret: key, ClientId: c, TokenUrl: "https://a.example", RefreshToken: db }'
+  t.match(of(stored('Credential: a'), granted), [/entry 1: its Credential needs this secret itself/])
+  t.strictSame(
+    of(`${key}, { Name: db, FromEnv: DB }, { Name: c, FromUrl: "https://a.example", Credential: a }`, granted),
+    [],
+  )
   t.match(of('{ Name: key, FromEnv: KEY, Credential: v }', vault('Subject: r')), [/are for FromUrl alone/])
   const token = '{ Name: a, Secret: key, Type: GitHubApp, ClientId: "1", Subject: "2" }'
   t.match(of(key, token, '{ Host: "*.github.io", Credential: a }'), [/Host must be one name/])

@@ -1,12 +1,13 @@
 /** Threat T87 of SECURITY.md. */
 import t from 'tap'
 import { credentialFleet } from '../fixtures/credential-fleet.ts'
+import { eventually } from '../fixtures/gateway.ts'
 
 const entry = { at: 1, actor: 'admin', action: 'credential.connected', subject: 'shop', requestId: null, details: {} }
 const isNeeded = { problem: { kind: 'needed', text: /credential connect shop/ } }
 
-async function connected() {
-  const fleet = credentialFleet()
+async function connected(more: Parameters<typeof credentialFleet>[0] = {}) {
+  const fleet = credentialFleet(more)
   const [one, two] = [fleet.gateway('one'), fleet.gateway('two')]
   await one.grant.connect('first', entry)
   return { fleet, one, two }
@@ -147,6 +148,102 @@ t.test('a person who takes back a grant while the store is away for its gateway 
   t.match(one.keeper.state, { value: undefined, ...isNeeded })
   await one.grant.sweep()
   t.match(one.keeper.state, isNeeded)
+})
+
+const revocable = { Issuer: 'https://idp.example', TokenUrl: undefined }
+
+async function revocableGrant() {
+  const { fleet, ...gateways } = await connected(revocable)
+  fleet.server.documents.set(`${revocable.Issuer}/.well-known/openid-configuration`, {
+    ...{ issuer: revocable.Issuer, token_endpoint: 'https://idp.example/token' },
+    revocation_endpoint: 'https://idp.example/revoke',
+  })
+  const revoked = () => fleet.server.asked.filter(({ url }) => url.endsWith('/revoke')).map(({ form }) => form['token'])
+  return { fleet, ...gateways, revoked }
+}
+
+t.test('the token of a renewal that a person has overtaken is revoked at its server', async t => {
+  const { fleet, one, two, revoked } = await revocableGrant()
+  fleet.server.onAsk = async ({ url }) => {
+    if (url.endsWith('/token')) await two.grant.disconnect(entry)
+  }
+  t.match(await one.keeper.renewed(undefined), isNeeded)
+  t.strictSame(await eventually(revoked, tokens => tokens.length > 0), ['refresh-1'])
+  t.equal(fleet.server.asked.length, 2)
+})
+
+t.test('the token of a renewal that the store did not take before a person took the grant back is revoked', async t => {
+  const { fleet, one, two, revoked } = await revocableGrant()
+  fleet.server.onAsk = () => {
+    fleet.isAway = true
+  }
+  await one.keeper.renewed(undefined)
+  Object.assign(fleet, { isAway: false })
+  fleet.server.onAsk = () => {}
+  await two.grant.disconnect(entry)
+  t.match(one.keeper.state, isNeeded)
+  t.strictSame(await eventually(revoked, tokens => tokens.length > 0), ['refresh-1'])
+})
+
+t.test('the token of an overtaken renewal stays while there is a new grant, which may end with it', async t => {
+  const { fleet, one, two, revoked } = await revocableGrant()
+  let isConnected = false
+  fleet.server.onAsk = async () => {
+    if (!isConnected) {
+      isConnected = true
+      await two.grant.connect('refresh-1', entry)
+    }
+  }
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
+  t.strictSame(revoked(), [])
+})
+
+t.test('a server that cannot revoke a token is told to people', async t => {
+  const { fleet, one } = await revocableGrant()
+  fleet.server.status = 503
+  t.equal(await one.grant.revoke('a token'), false)
+  t.match(fleet.reports, ['a token could not be revoked at its server'])
+})
+
+t.test('a refresh token counts as rotating until a renewal has shown that it stays', async t => {
+  const { fleet, one } = await connected()
+  const rotates = () => fleet.rows.get('shop')?.rotates
+  t.equal(rotates(), 1, 'a restored backup must not send it again')
+  const stays = { access_token: 'a', token_type: 'bearer', expires_in: 3_600 }
+  fleet.server.answer = stays
+  const renew = async () => {
+    fleet.clock.advance(3_600_000)
+    await one.keeper.renewed(undefined)
+    return rotates()
+  }
+  t.equal(await renew(), 0)
+  fleet.server.answer = { ...stays, refresh_token: 'another' }
+  t.equal(await renew(), 1)
+  fleet.server.answer = stays
+  t.equal(await renew(), 1, 'a server that has rotated may do so again')
+  await one.grant.connect('anew', entry)
+  t.equal(rotates(), 1)
+})
+
+t.test('a first token of the settings that cannot be read stops no grant that is in the store', async t => {
+  const fleet = credentialFleet({ RefreshToken: 'seed' })
+  const { keeper } = fleet.gateway('one')
+  t.match((await keeper.renewed(undefined)).problem, { kind: 'failing', text: /not there/ })
+  fleet.clock.advance(5_000)
+  fleet.secrets.set('seed', 'first')
+  t.equal((await keeper.renewed(undefined)).value, 'access-1')
+  fleet.secrets.delete('seed')
+  fleet.clock.advance(3_600_000)
+  t.equal((await keeper.renewed(undefined)).value, 'access-2')
+  t.match(fleet.reports, [/first token of a credential could not be read/])
+})
+
+t.test('a seed counts as rotating too', async t => {
+  const fleet = credentialFleet({ RefreshToken: 'seed' })
+  fleet.secrets.set('seed', 'first')
+  fleet.server.status = 500
+  await fleet.gateway('one').keeper.renewed(undefined)
+  t.match(fleet.rows.get('shop'), { version: 1, rotates: 1 })
 })
 
 t.test('the first token of the settings is used once, and another one replaces what is stored', async t => {
