@@ -32,6 +32,9 @@ export function secretOf({ Secret }: CredentialSetting): string {
   return Secret
 }
 
+/** How long a server may take, milliseconds. */
+export const limitOf = ({ TimeoutSeconds }: Pick<CredentialSetting, 'TimeoutSeconds'>): number => TimeoutSeconds * 1_000
+
 /** RFC 9110 section 5.5, without what is obsolete. */
 const fieldValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 

@@ -3,7 +3,7 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 import type { StoredCredential, StoredCredentialTable } from '../storage/credentials.ts'
 import type { AuditEntry } from '../storage/store.ts'
-import type { Obtained, SourceParts } from './obtain.ts'
+import { limitOf, type Obtained, type SourceParts } from './obtain.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
@@ -68,7 +68,7 @@ export class StoredGrant {
   }
 
   get #limitMs(): number {
-    return this.#setting.TimeoutSeconds * 1_000
+    return limitOf(this.#setting)
   }
 
   /** Another access token than this gateway sends: that of a newer version, or one for the refresh token. */

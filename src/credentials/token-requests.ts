@@ -5,9 +5,9 @@ import { fieldValues } from '../http/headers.ts'
 import { signAssertion } from '../tokens/assertion.ts'
 import type { OwnAnswer } from '../upstream/own-requests.ts'
 import { accountOf, privateKey } from './keys.ts'
-import { type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
+import { limitOf, type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
-import { answered, clientAuthentication, endpointOf, jsonOf, limitOf, parametersOf, tokenIn } from './token-server.ts'
+import { answered, clientAuthentication, endpointOf, jsonOf, parametersOf, tokenIn } from './token-server.ts'
 
 /** RFC 6749 section 4.4. */
 export const clientCredentials: Obtain = async (setting, parts, signal) => {

@@ -4,15 +4,12 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { hasContentCoding } from '../http/headers.ts'
 import { assertionTimes, signatureOf } from '../tokens/assertion.ts'
 import { privateKey } from './keys.ts'
-import { type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
+import { limitOf, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 
 /** Life of a token whose server does not state it, milliseconds. */
 const usualLifetimeMs = 3_600_000
 const neverAborts = new AbortController().signal
-
-/** How long a server may take, milliseconds. */
-export const limitOf = ({ TimeoutSeconds }: Pick<CredentialSetting, 'TimeoutSeconds'>): number => TimeoutSeconds * 1_000
 
 /** A server, and the client that the gateway is there. */
 export interface TokenEndpoint {

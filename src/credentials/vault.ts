@@ -3,7 +3,7 @@ import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { OwnAnswer } from '../upstream/own-requests.ts'
-import { type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
+import { limitOf, type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 
 /** Life of a token that does not end, such as a root token: it is looked at again, milliseconds. */
@@ -45,14 +45,14 @@ interface VaultRequest {
 }
 
 function askVault(
-  { TokenUrl = '', TimeoutSeconds }: CredentialSetting,
+  setting: CredentialSetting,
   { ownRequests }: SourceParts,
   { path, body, token, signal }: VaultRequest,
 ): Promise<OwnAnswer> {
   const headers = ['Content-Type', 'application/json', 'Accept-Encoding', 'identity']
   if (token !== undefined) headers.push('X-Vault-Token', token)
-  const message = { url: new URL(path, TokenUrl).href, headers, body: JSON.stringify(body) }
-  return ownRequests.ask(message, signal, TimeoutSeconds * 1_000)
+  const message = { url: new URL(path, setting.TokenUrl).href, headers, body: JSON.stringify(body) }
+  return ownRequests.ask(message, signal, limitOf(setting))
 }
 
 /** @throws CredentialError */
