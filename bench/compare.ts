@@ -88,7 +88,12 @@ ${cpuText(cpu)}`)
 function sourcesOf(revision: string): string {
   if (existsSync(join(revision, 'src/main.ts'))) return resolve(revision)
   const folder = temporaryFolder()
-  const archive = execFileSync('git', ['archive', revision, 'src', 'package.json', 'openapi.json'], {
+  const files = execFileSync('git', ['ls-tree', '--name-only', revision], { cwd: project, encoding: 'utf8' }).split(
+    '\n',
+  )
+  // Earlier revisions have no prices.
+  const read = ['src', 'package.json', 'openapi.json', 'prices.json'].filter(name => files.includes(name))
+  const archive = execFileSync('git', ['archive', revision, ...read], {
     cwd: project,
     maxBuffer: 2 ** 28,
   })
