@@ -11,6 +11,7 @@ t.test('actionlint has nothing against the workflows, and finds a text of others
   const { status, stdout } = lint(fileURLToPath(new URL('../..', import.meta.url)))
   t.equal(status, 0, stdout)
   const bad =
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is an expression of GitHub Actions
     'on: issues\npermissions: {}\njobs: { a: { runs-on: ubuntu-24.04, steps: [{ run: "echo ${{ github.event.issue.title }}" }] } }\n'
   const folder = testdir(t, { '.git': {}, '.github': { workflows: { 'bad.yml': bad } } })
   t.match(lint(folder).stdout, 'potentially untrusted')
