@@ -33,7 +33,7 @@ export async function inSpan(
   tracing.take({
     ...{ traceId, spanId, parentId, hasRemoteParent: true, kind: 'server', agentId: '' },
     name: route === undefined ? namedMethod(method) : `${namedMethod(method)} ${route}`,
-    ...{ startedAt: tracing.wall(from), endedAt: tracing.wall(clock.steady()), isError: reply.status >= 500 },
+    ...{ ...tracing.times()(from, clock.steady()), isError: reply.status >= 500 },
     attributes: {
       'http.request.method': knownMethod(method),
       'http.route': route,

@@ -35,7 +35,7 @@ function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: Span
   const { traceId, spanId, parentId, clientId, earlier } = trace
   const { method, review, sentAt } = exchange
   const agentId = exchange.agent?.id ?? ''
-  const time = (from: number, to: number) => ({ startedAt: tracing.wall(from), endedAt: tracing.wall(to) })
+  const time = tracing.times()
   const status = statusOf(exchange)
   yield {
     ...{ traceId, spanId, parentId, hasRemoteParent: true, agentId, ...time(exchange.startedAt, at) },

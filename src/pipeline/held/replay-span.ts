@@ -29,7 +29,7 @@ export function withSpan(send: SendRequest, { tracing, clock }: ReplaySpanParts)
     )
     tracing.take({
       ...{ ...ids, parentId: call?.spanId, kind: 'client', name: namedMethod(request.method), link: context.trace },
-      ...{ startedAt: tracing.wall(from), endedAt: tracing.wall(clock.steady()) },
+      ...tracing.times()(from, clock.steady()),
       ...{ attributes: attributesOf(request, context, result), isError: isError(result), agentId: context.agentId },
     })
     return result

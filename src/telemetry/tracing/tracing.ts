@@ -132,10 +132,14 @@ export class Tracing {
     return withParent(fields, this.open(request), false)
   }
 
-  /** Wall time of a steady time, milliseconds since the epoch. */
-  wall(steady: number): number {
+  /**
+   * Start and end of a span, milliseconds since the epoch, of two steady times. The spans that end together need one:
+   * two readings of the clocks differ by up to 1 ms, and a child would begin after the end of its parent.
+   */
+  times(): (from: number, to: number) => Pick<FinishedSpan, 'startedAt' | 'endedAt'> {
     const { clock } = this.#parts
-    return clock.now() - (clock.steady() - steady)
+    const epoch = clock.now() - clock.steady()
+    return (from, to) => ({ startedAt: epoch + from, endedAt: epoch + to })
   }
 
   take(span: FinishedSpan): void {

@@ -16,13 +16,15 @@ const usual = {
   Baggage: 'Pass',
 } as const
 
-function open(settings: Partial<TracingSettings>, hosts?: TracingParts['hosts']): Tracing {
+const still = { now: () => 5_000, steady: () => 70 }
+
+function open(settings: Partial<TracingSettings>, hosts?: TracingParts['hosts'], clock = still): Tracing {
   const sink = { take() {}, close: async () => {} }
   return new Tracing({
     settings: { ...usual, ...settings },
     hosts,
     sink,
-    clock: { now: () => 5_000, steady: () => 70 },
+    clock,
   })
 }
 const asked = (rawHeaders: readonly string[]) => ({ rawHeaders, agent: { id: 'a' }, trace: undefined })
@@ -101,5 +103,11 @@ t.test('what was not to be recorded has ids once it is kept, and the decision is
   t.equal(tracing.open(request).isKept, false)
   t.equal(tracing.keep(request), tracing.of(request))
   t.equal(tracing.of(request)?.isKept, true)
-  t.equal(tracing.wall(60), 4_990)
+})
+
+t.test('spans that end together are told by one reading of the clocks', async t => {
+  let now = 5_000
+  const times = open({}, undefined, { now: () => now++, steady: () => 70 }).times()
+  t.strictSame(times(40, 60), { startedAt: 4_970, endedAt: 4_990 })
+  t.strictSame(times(60, 60), { startedAt: 4_990, endedAt: 4_990 }, 'a child never begins after the end of its parent')
 })
