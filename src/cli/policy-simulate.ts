@@ -17,7 +17,7 @@ ${gatewayHelp}
   --agent ID      only this agent; may be repeated. If absent, all that have a policy of this name
   --since DAYS    only the last days: 7d
   --fail-on WHAT  new-allow, new-deny, new-hitl, or several with commas: exit code 3 when there is such a change
-${jsonHelp}: same, unknown, changes
+${jsonHelp}: same, unknown, changes, unknownExamples
 ${atHelp}
 ${configHelp}
 
@@ -69,6 +69,7 @@ function linesOf({
   same,
   unknown,
   changes,
+  unknownExamples,
   agentsRead,
   agentsLeftOut,
   incompleteSince,
@@ -80,6 +81,10 @@ function linesOf({
       ...examples.map(({ method, url, count: times }) => `             ${method} ${url} (${times})`),
     ]),
     `${changed} changed, ${same} the same, ${unknown} not known; ${agentsRead} agents`,
+    ...unknownExamples.map(({ method, url, count, fields }) => {
+      const rests = fields.length === 0 ? '' : `, rests on ${fields.join(', ')}`
+      return `${String(count).padStart(7)} x  not known: ${method} ${url}${rests}`
+    }),
     ...(agentsLeftOut === 0 ? [] : [`${agentsLeftOut} more agents were left out: name them with --agent`]),
     ...(incompleteSince === null ? [] : [`not complete: requests were not recorded since ${incompleteSince}`]),
   ]

@@ -1,9 +1,10 @@
 /** What another policy would have made of what was recorded. */
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { decideMasked, isAlike, type MaskedOutcome } from '../policy/evaluation/masked.ts'
+import { decideMasked, type IsKnown, isAlike, type MaskedOutcome } from '../policy/evaluation/masked.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
+import { leavesOf } from '../policy/lint/warning.ts'
 import { type DescribedAgent, requestOf } from '../policy/propose/example.ts'
 import type { KeptPlace, KeptShape } from '../policy/propose/kept.ts'
 import { knownBy } from '../policy/propose/known.ts'
@@ -40,7 +41,22 @@ export interface SimulatedChange {
   readonly count: number
   /** Ids. */
   readonly agents: readonly string[]
-  readonly examples: readonly { readonly method: string; readonly url: string; readonly count: number }[]
+  readonly examples: readonly SimulatedRequests[]
+}
+
+/** Requests of one shape. */
+export interface SimulatedRequests {
+  readonly method: string
+  /** Ids are classes. */
+  readonly url: string
+  readonly agentId: string
+  readonly count: number
+}
+
+/** Requests of which the recording does not tell the decision. */
+export interface UnknownRequests extends SimulatedRequests {
+  /** Fields of policies that it rests on; none: no request could be made of the shape. */
+  readonly fields: readonly string[]
 }
 
 export interface Simulation {
@@ -48,34 +64,47 @@ export interface Simulation {
   /** They rest on something that is not recorded, such as a value in the body. */
   readonly unknown: number
   readonly changes: readonly SimulatedChange[]
+  /** The most frequent of those that are not known. */
+  readonly unknownExamples: readonly UnknownRequests[]
 }
 
 const maxExamples = 3
+const maxUnknownExamples = 10
 
 /** @param after document of the policy that is tried: a valid one */
 export function simulate(agents: readonly SimulatedAgent[], after: object, language: LanguageOptions): Simulation {
   const tried = compileDocument(after, language)
   const compiled = new Map<string, CompiledPolicy>()
   const changes = new Map<string, Draft>()
-  const tally = { same: 0, unknown: 0 }
+  const unknown: UnknownRequests[] = []
+  let same = 0
   for (const { agent, shapes, samples, before } of agents) {
     const compared: ComparedPolicies = { former: before && compileOnce(before, language, compiled), tried }
     const ofShape = Map.groupBy(samples, ({ digest }) => digest)
-    const count = (found: Compared | 'same' | 'unknown', times: number) => {
-      if (typeof found === 'string') tally[found] += times
-      else note(changes, agent.id, times, found)
-    }
     for (const one of shapes) {
+      const shape: KeptShape = JSON.parse(one.shape)
+      const count = (found: Compared, times: number) => {
+        const requests = { method: shape.method, url: urlOf(shape), agentId: agent.id, count: times }
+        if (found === 'same') same += times
+        else if ('rests' in found) unknown.push({ ...requests, fields: found.rests })
+        else note(changes, found, requests)
+      }
       const found = compare(agent, one, compared)
       // What a shape leaves open a whole request may answer, for itself.
-      const alike = found === 'unknown' ? (ofShape.get(one.digest) ?? []).slice(0, one.count) : []
+      const alike = found !== 'same' && 'rests' in found ? (ofShape.get(one.digest) ?? []).slice(0, one.count) : []
       for (const sample of alike) count(compareSample(agent, sample, one, compared), 1)
-      count(found, one.count - alike.length)
+      if (one.count > alike.length) count(found, one.count - alike.length)
     }
   }
-  const sorted = [...changes.values()].sort((one, other) => other.count - one.count)
-  return { ...tally, changes: sorted.map(change => ({ ...change, agents: [...change.agents] })) }
+  return {
+    same,
+    unknown: unknown.reduce((sum, { count }) => sum + count, 0),
+    changes: [...changes.values()].sort(byCount).map(change => ({ ...change, agents: [...change.agents] })),
+    unknownExamples: unknown.sort(byCount).slice(0, maxUnknownExamples),
+  }
 }
+
+const byCount = (one: { readonly count: number }, other: { readonly count: number }) => other.count - one.count
 
 function compileOnce(document: object, language: LanguageOptions, known: Map<string, CompiledPolicy>): CompiledPolicy {
   const text = JSON.stringify(document)
@@ -91,72 +120,65 @@ interface ComparedPolicies {
   readonly tried: CompiledPolicy
 }
 
-interface Compared {
-  readonly before: Effect
-  readonly after: Effect
-  readonly rule: string | null
-  readonly method: string
-  readonly url: string
-}
+/** How the decision changes, or the fields that this rests on. */
+type Compared = 'same' | ChangedDecision | { readonly rests: readonly string[] }
 
-type Draft = Omit<SimulatedChange, 'agents' | 'examples' | 'count'> & {
-  count: number
-  agents: Set<string>
-  examples: SimulatedChange['examples'][number][]
-}
+type ChangedDecision = Pick<SimulatedChange, 'before' | 'after' | 'rule'>
 
-function note(changes: Map<string, Draft>, agentId: string, count: number, { method, url, ...how }: Compared): void {
+type Draft = ChangedDecision & { count: number; agents: Set<string>; examples: SimulatedRequests[] }
+
+function note(changes: Map<string, Draft>, how: ChangedDecision, requests: SimulatedRequests): void {
   const key = JSON.stringify(how)
   const draft: Draft = changes.get(key) ?? { ...how, count: 0, agents: new Set(), examples: [] }
-  draft.count += count
-  draft.agents.add(agentId)
-  if (draft.examples.length < maxExamples) draft.examples.push({ method, url, count })
+  draft.count += requests.count
+  draft.agents.add(requests.agentId)
+  if (draft.examples.length < maxExamples) draft.examples.push(requests)
   changes.set(key, draft)
 }
 
-function compare(
-  agent: DescribedAgent,
-  { shape: text, outcome: outcomeText, values }: ShapeCount,
-  { former, tried }: ComparedPolicies,
-): Compared | 'same' | 'unknown' {
-  const shape: KeptShape = JSON.parse(text)
-  const outcome: ShapeOutcome = JSON.parse(outcomeText)
-  const examples = examplesOf(shape, values, agent)
-  const [first] = examples
-  if (first === undefined) return 'unknown'
-  const isKnown = knownBy(shape)
-  const decide = (policy: CompiledPolicy) => examples.map(one => decideMasked(policy, factsOf(one), isKnown))
-  const now = decide(tried)
-  const old = former && decide(former)
-  const after = certain(now)
-  if (after === undefined) return old?.every((one, at) => isAlike(one, now[at]!)) === true ? 'same' : 'unknown'
-  const recorded = outcome.policy === former?.name ? outcome.effect : undefined
-  const before = (old && certain(old)) ?? recorded
-  if (before === undefined) return 'unknown'
-  if (before === after) return 'same'
-  return { before, after, rule: now[0]?.last?.name ?? null, method: first.head.method, url: urlOf(shape) }
+function compare(agent: DescribedAgent, one: ShapeCount, policies: ComparedPolicies): Compared {
+  const shape: KeptShape = JSON.parse(one.shape)
+  return compareAll(examplesOf(shape, one.values, agent), knownBy(shape), one, policies)
 }
 
 /** A sample is one request: what is not known of it rests on what was hidden, or on the moment in which it came. */
 function compareSample(
   agent: DescribedAgent,
   { request, at }: OpenedSample,
-  { shape, outcome: outcomeText }: ShapeCount,
-  { former, tried }: ComparedPolicies,
-): Compared | 'same' | 'unknown' {
+  one: ShapeCount,
+  policies: ComparedPolicies,
+): Compared {
   const described = requestOfSample(request, agent, at)
-  if (described === undefined) return 'unknown'
-  const outcome: ShapeOutcome = JSON.parse(outcomeText)
-  const decide = (policy: CompiledPolicy) => decideMasked(policy, factsOf(described), knownBySample(request))
+  return compareAll(described === undefined ? [] : [described], knownBySample(request), one, policies)
+}
+
+function compareAll(
+  requests: readonly DescribedRequest[],
+  isKnown: IsKnown,
+  { outcome: text }: ShapeCount,
+  { former, tried }: ComparedPolicies,
+): Compared {
+  const outcome: ShapeOutcome = JSON.parse(text)
+  const decide = (policy: CompiledPolicy) => requests.map(one => decideMasked(policy, factsOf(one), isKnown))
   const now = decide(tried)
+  const [first] = now
+  if (first === undefined) return { rests: [] }
   const old = former && decide(former)
-  const after = certain([now])
-  if (after === undefined) return old !== undefined && isAlike(old, now) ? 'same' : 'unknown'
-  const before = (old && certain([old])) ?? (outcome.policy === former?.name ? outcome.effect : undefined)
-  if (before === undefined) return 'unknown'
-  if (before === after) return 'same'
-  const url = urlOf(JSON.parse(shape))
-  return { before, after, rule: now.last?.name ?? null, method: request.method, url }
+  const after = certain(now)
+  if (after === undefined) {
+    const isSame = old?.every((one, at) => isAlike(one, now[at]!)) === true
+    return isSame ? 'same' : { rests: unknownFields(now, isKnown) }
+  }
+  const recorded = outcome.policy === former?.name ? outcome.effect : undefined
+  const before = (old && certain(old)) ?? recorded
+  if (before === undefined) return { rests: unknownFields(old ?? [], isKnown) }
+  return before === after ? 'same' : { before, after, rule: first.last?.name ?? null }
+}
+
+function unknownFields(outcomes: readonly MaskedOutcome[], isKnown: IsKnown): readonly string[] {
+  const rules = new Set(outcomes.flatMap(({ pending }) => pending))
+  const conditions = [...rules].flatMap(rule => leavesOf(rule, '').map(({ condition }) => condition))
+  return [...new Set(conditions.filter(one => !isKnown(one)).map(({ field }) => field))]
 }
 
 /** The effect of all of them; undefined when it is not the same, or rests on something that is not known. */

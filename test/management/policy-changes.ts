@@ -33,10 +33,14 @@ t.test('a change is tried on what was recorded, and what rests on values is not 
   const change = { before: 'Allow', after: 'Hitl', rule: 'items', count: 2, agents: [bot.id] }
   const found = await ask('/policies/simulate', { policy: stricter, agentIds: [bot.id] })
   t.match(found, { same: 2, unknown: 0, changes: [change] })
-  t.strictSame(found.changes[0].examples, [{ method: 'GET', url: `${origin.url}/v1/items/{int}`, count: 2 }])
+  const url = `${origin.url}/v1/items/{int}`
+  t.strictSame(found.changes[0].examples, [{ method: 'GET', url, agentId: bot.id, count: 2 }])
   const page = rule('page', 'Deny', condition('input.query.page', '2'))
   const rests = { ...careful, rules: [...careful.rules, page] }
-  t.match(await ask('/policies/simulate', { policy: rests }), { same: 3, unknown: 1, changes: [] })
+  t.match(await ask('/policies/simulate', { policy: rests }), {
+    ...{ same: 3, unknown: 1, changes: [] },
+    unknownExamples: [{ method: 'GET', agentId: bot.id, count: 1, fields: ['input.query.page'] }],
+  })
   const absent = rule('absent', 'Deny', condition('input.query.other', 'true', 'exists'))
   const without = { ...careful, rules: [...careful.rules, absent] }
   t.match(await ask('/policies/simulate', { policy: without }), { same: 4, unknown: 0 })

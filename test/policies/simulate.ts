@@ -70,6 +70,27 @@ t.test('where the former policy is not certain, what was recorded of it counts',
   t.strictSame(simulated(body, policy('other'), policy('p', onBody)), [0, 6])
 })
 
+t.test('the fields that the decision rests on are told, of the most frequent first', async t => {
+  const head = { method: 'POST', origin: 'https://a.example', path: ['x'], facts: [], names: [], unfit: 'a body' }
+  const outcome = { effect: 'Deny', policy: 'former', rule: 'r', status: 4, verdict: null, signal: null }
+  const counted = (count: number, shape: object) => ({
+    ...{ agentId: 'a1', digest: 'd', shape: JSON.stringify({ ...head, ...shape }), outcome: JSON.stringify(outcome) },
+    ...{ values: [], count, firstAt: 0, lastAt: 1, days: [0] },
+  })
+  const either = { any: [{ field: 'input.method', operator: 'eq', value: 'PUT' }, ...onBody.conditions] }
+  const shapes = [counted(1, {}), ...Array.from({ length: 11 }, (_, at) => counted(at + 2, { path: [`x${at}`] }))]
+  const tried = policy('p', { ...onBody, conditions: [either] })
+  const found = simulate([{ agent, shapes, samples: [], before: policy('other') }], tried, {})
+  t.equal(found.unknown, 78)
+  t.strictSame(
+    found.unknownExamples.map(({ count }) => count),
+    [12, 11, 10, 9, 8, 7, 6, 5, 4, 3],
+  )
+  t.strictSame(found.unknownExamples[0], {
+    ...{ method: 'POST', url: 'https://a.example/x10', agentId: 'a1', count: 12, fields: ['input.body.x'] },
+  })
+})
+
 t.test('of a shape without a path, an id or a request nothing is known', async t => {
   const after = policy('p')
   t.strictSame(simulated({ path: [] }, after, after), [0, 6])
