@@ -7,7 +7,7 @@ import { residentBytes } from './lib/cpu.ts'
 import { startGateway } from './lib/gateway.ts'
 import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
-import { benchPolicy } from './lib/roads.ts'
+import { benchPolicy } from './lib/rules.ts'
 import { figure } from './lib/table.ts'
 import { startNodeUpstream } from './lib/upstream.ts'
 

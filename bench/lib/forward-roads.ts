@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startMitmproxy } from '../peers/mitmproxy.ts'
 import { startSquid } from '../peers/squid.ts'
+import { absoluteGet, asFresh, authorityOf, basic, forwardSettings, interceptedGet } from './forward-gets.ts'
 import { type StartedGateway, signingSecret, startGateway } from './gateway.ts'
 import type { Request } from './load.ts'
 import type { Cores } from './machine.ts'
 import { type Running, temporaryFolder, versionOf } from './processes.ts'
-import { benchPolicy } from './roads.ts'
 import type { Contestant } from './rounds.ts'
-import { denyRules } from './rules.ts'
+import { benchPolicy, denyRules } from './rules.ts'
 import { makeCertificate, startNodeUpstream, startTlsUpstream, type Upstream } from './upstream.ts'
 import { requestOf, smallGet } from './works.ts'
 
@@ -31,23 +31,20 @@ export interface ForwardPeer {
   readonly request: Request
 }
 
-const settingsWith = (secure: Upstream) => ({
-  ForwardProxy: { Enabled: true, Port: 0, MaxTunnelsPerAgent: 65_535, KeepAliveSeconds: 3_600 },
-  System: { Server: { MaxConnections: 30_000, MaxConnectionsPerAddress: 0 } },
-  Proxy: { CaFile: secure.certificate },
-})
-
 export async function startForwardSetup(cores: Cores, built: boolean): Promise<ForwardSetup> {
   const [plain, secure] = [await startNodeUpstream(cores.others), await startTlsUpstream(cores.others)]
-  const settings = settingsWith(secure)
+  const settings = { ...forwardSettings, Proxy: { CaFile: secure.certificate } }
   const gateway = await startGateway({ policies: [benchPolicy(100)], cores: cores.proxy, built, settings })
-  const ca = join(temporaryFolder(), 'ca.pem')
-  writeFileSync(ca, await (await fetch(`${gateway.url}/forward-proxy/ca.pem`)).text())
-  return { gateway, ca, plain, secure, peers: await startPeers({ gateway, secure }, cores.proxy) }
+  return {
+    gateway,
+    ca: await authorityOf(gateway),
+    plain,
+    secure,
+    peers: await startPeers({ gateway, secure }, cores.proxy),
+  }
 }
 
 const password = 'password'
-const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`
 
 async function startPeers(
   { gateway, secure }: Pick<ForwardSetup, 'gateway' | 'secure'>,
@@ -83,26 +80,12 @@ async function startPeers(
   return peers
 }
 
-export const asFresh = (request: Request): Request => ({
-  ...request,
-  headers: { ...request.headers, Connection: 'close' },
-})
-
 /** Requests in a tunnel of the gateway. */
-export function intercepted({ gateway, ca, secure }: ForwardSetup, resumes = false): Request {
-  const headers = { 'Proxy-Authorization': basic(`agent:${gateway.token}`) }
-  const through = { form: 'tunnel', port: gateway.forwardPort, ca, headers, resumes } as const
-  return { url: secure.url + smallGet.path, method: 'GET', headers: {}, through }
-}
+export const intercepted = ({ gateway, ca, secure }: ForwardSetup, resumes = false): Request =>
+  interceptedGet(gateway, { upstream: secure.url, ca, resumes })
 
 const underProxy = ({ gateway }: ForwardSetup, { url }: Upstream): Request =>
   requestOf(smallGet, { proxy: gateway.url, upstream: url, token: gateway.token })
-
-function absolute({ gateway, plain }: ForwardSetup): Request {
-  const headers = { 'Proxy-Authorization': `Bearer ${gateway.token}` }
-  const through = { form: 'absolute', port: gateway.forwardPort } as const
-  return { url: plain.url + smallGet.path, method: 'GET', headers, through }
-}
 
 /** Contestants whose slices take turns, and how many requests a slice has. */
 export interface ForwardGroup {
@@ -131,7 +114,7 @@ export function forwardGroups(setup: ForwardSetup): readonly ForwardGroup[] {
     },
     {
       about: 'kept connections, http upstream',
-      contestants: [own('/proxy', underProxy(setup, plain)), own('absolute form', absolute(setup))],
+      contestants: [own('/proxy', underProxy(setup, plain)), own('absolute form', absoluteGet(gateway, plain.url))],
       connections: 16,
       perSlice: 1_000,
     },

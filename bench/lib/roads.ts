@@ -3,11 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { startPostgres } from '../../test/fixtures/postgres.ts'
 import { startHaproxy } from '../peers/haproxy.ts'
 import { startNginxProxy } from '../peers/nginx.ts'
+import { forwardRoads } from './forward-gets.ts'
 import { type GatewaySetup, signingSecret, startGateway, type Tree } from './gateway.ts'
 import type { Request } from './load.ts'
 import { chooseCores } from './machine.ts'
 import { pin, type Running, start } from './processes.ts'
-import { denyRules, policyDocument } from './rules.ts'
+import { benchPolicy, denyRules, host, policyDocument } from './rules.ts'
 import { longestStall, type Stall } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
 import { modelWorks, requestOf, smallGet, type Work, works } from './works.ts'
@@ -43,8 +44,6 @@ export interface Road {
   readonly work?: Work
   open(place: Place): Promise<StartedRoad>
 }
-
-const host = '127.0.0.1'
 
 /** The request that everyone gets. */
 export const proxied = (
@@ -82,10 +81,6 @@ interface GatewayRoad {
   readonly settingsFor?: (upstream: Place['upstream']) => Tree
   readonly work?: Work
 }
-
-/** The policies of a gateway under load: the one that decides, first. */
-export const benchPolicy = (rules: number, bodyRule = false): object =>
-  policyDocument({ name: 'bench', rules: denyRules(rules), upstream: host, bodyRule })
 
 function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
   const { rules = 100, bodyRule = false, policy = benchPolicy(rules, bodyRule), setup = {}, work } = options
@@ -267,6 +262,7 @@ export const roads: readonly Road[] = [
   gateway('post-body-rule', 'the same, a rule reads the JSON body', { work: oneText, bodyRule: true }),
   ...works.flatMap(roadsOf),
   ...budgetRoads,
+  ...forwardRoads,
 ]
 
 /** @throws when no road has that name */

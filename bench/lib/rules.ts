@@ -1,3 +1,6 @@
+/** Where all programs of a run are. */
+export const host = '127.0.0.1'
+
 /** A rule of the workload: requests with this method to this path of this host are refused. */
 export interface DenyRule {
   readonly method: string
@@ -58,3 +61,7 @@ export function policyDocument({ name, rules, upstream, bodyRule = false }: Poli
   }
   return { name, default: 'Deny', rules: [...denials, ...(bodyRule ? [largeAmount] : []), allowed] }
 }
+
+/** The policies of a gateway under load: the one that decides, first. */
+export const benchPolicy = (rules: number, bodyRule = false): object =>
+  policyDocument({ name: 'bench', rules: denyRules(rules), upstream: host, bodyRule })

@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import { OwnUrls, tunnelOf } from './own-urls.ts'
-import type { RequestRoute } from './request-line.ts'
+import { type RequestRoute, remembering } from './request-line.ts'
 
 const forward = new OwnUrls('forward')
 const connect = new OwnUrls('tunnel')
@@ -14,10 +14,9 @@ const absoluteForm = /^https?:\/\//i
  * The target of a request to the forward proxy. The authority of the URL counts, not the Host field (RFC 9112 section
  * 3.2.2).
  */
-export function readForwardTarget(url: string): RequestRoute | Refusal {
-  if (!absoluteForm.test(url)) return notAbsolute
-  return { kind: 'proxy', rawTarget: url, addressing: forward }
-}
+export const readForwardTarget = remembering((url): RequestRoute | Refusal =>
+  absoluteForm.test(url) ? { kind: 'proxy', rawTarget: url, addressing: forward } : notAbsolute,
+)
 
 const notAbsolute = refuse(
   'invalid_target',

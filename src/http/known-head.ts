@@ -11,13 +11,15 @@ const kept = /\r\nConnection: keep-alive\r\n/
 export class KnownHead {
   /** No answer with it was written yet. */
   isNew = true
+  #keepAliveMs: number | undefined = 0
   #status = 0
   #reason = ''
   #before = ''
   #after = ''
 
-  get isNoted(): boolean {
-    return this.#status !== 0
+  /** Whether it can be written: connections are not kept as long at each entrypoint, and node says for how long. */
+  fits({ _keepAliveTimeout }: WithHead): boolean {
+    return this.#status !== 0 && this.#keepAliveMs === _keepAliveTimeout
   }
 
   /** Notes a head that was just written by `writeHead`, and is not sent yet. */
@@ -28,6 +30,7 @@ export class KnownHead {
     const at = head.indexOf(`\r\n${requestIdField}: ${requestId}\r\n`)
     if (at < 0) return
     const id = at + requestIdField.length + 4
+    this.#keepAliveMs = res._keepAliveTimeout
     this.#status = res.statusCode
     this.#reason = res.statusMessage
     this.#before = head.slice(0, id)

@@ -25,20 +25,30 @@ export function readRequestTarget(url: string, host: string, hosts: VirtualHosts
   if (virtual?.standsFor !== undefined) {
     return { kind: 'proxy', rawTarget: virtual.standsFor.key + path, addressing: virtual }
   }
-  if (!path.startsWith(proxyPrefix)) return { kind: 'own', path }
-  const known = routes.get(path)
-  if (known !== undefined) return known
-  const route = routeBehind(path)
-  if (path.length <= maxKnownLength) routes.set(path, route)
-  return route
+  return path.startsWith(proxyPrefix) ? routeBehind(path) : { kind: 'own', path }
 }
 
-/** Agents call the same few URLs again and again. Their targets are then one string, which the next tables find at once. */
 const maxKnownLength = 512
-const routes = new DirectMappedCache<RequestRoute>(1_024)
 
-/** @param path begins with `/proxy/` */
-function routeBehind(path: string): RequestRoute {
+/**
+ * Remembers routes: agents call the same few URLs again and again. Their targets are then one string, which the next tables
+ * find at once.
+ */
+export function remembering<Route extends RequestRoute | Refusal>(
+  read: (url: string) => Route,
+): (url: string) => Route {
+  const routes = new DirectMappedCache<Route>(1_024)
+  return url => {
+    const known = routes.get(url)
+    if (known !== undefined) return known
+    const route = read(url)
+    if (url.length <= maxKnownLength) routes.set(url, route)
+    return route
+  }
+}
+
+/** Path: begins with `/proxy/`. */
+const routeBehind = remembering((path): RequestRoute => {
   const form = path.startsWith(bareMark, proxyPrefix.length) ? 'bare' : 'plain'
   const raw = path.slice(proxyPrefix.length + (form === 'bare' ? bareMark.length : 0))
   const slash = raw.indexOf('/')
@@ -48,7 +58,7 @@ function routeBehind(path: string): RequestRoute {
     return { kind: 'proxy', rawTarget: `${raw.slice(0, slash)}://${rest}`, addressing: byPath[form] }
   }
   return { kind: 'proxy', rawTarget: raw, addressing: byUrl[form] }
-}
+})
 
 /** The same for an entrypoint without agents. */
 export function readOwnTarget(url: string, host: string): RequestRoute | Refusal {

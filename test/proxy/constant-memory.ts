@@ -6,7 +6,7 @@ import t from 'tap'
 import { bodyOf } from '../../bench/lib/bytes.ts'
 import { residentBytes } from '../../bench/lib/cpu.ts'
 import { startGateway } from '../../bench/lib/gateway.ts'
-import { benchPolicy } from '../../bench/lib/roads.ts'
+import { benchPolicy } from '../../bench/lib/rules.ts'
 import { startNodeUpstream } from '../../bench/lib/upstream.ts'
 import { runs } from '../fixtures/runs.ts'
 

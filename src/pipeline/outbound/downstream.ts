@@ -28,16 +28,16 @@ const bodiless = new Set([204, 304])
 
 /** Whether the head of its answer depends on the upstream alone, but for the request id, and the connection is kept. */
 function isUsual(exchange: Sendable): boolean {
-  const { interests, rateFields, spend, credentials, expectsContinue, addressing, tokenNames, req, res } = exchange
+  const { interests, rateFields, spend, credentials, expectsContinue, tokenNames, req, res } = exchange
   const getsFields = interests !== undefined || rateFields !== undefined || spend !== undefined
   const isFramedByUs = expectsContinue || !req.complete || !res.shouldKeepAlive
-  if (getsFields || isFramedByUs || credentials !== undefined || addressing.road !== undefined) return false
+  if (getsFields || isFramedByUs || credentials !== undefined) return false
   return !tokenNames.includes('authorization')
 }
 
-/** Whether every client gets these fields as they are, and node sends its body as it comes. */
+/** Whether every client gets this head as it is (`answerStatus`), and node sends its body as it comes. */
 function isSameForAll({ fields, contentLength, status }: ResponseHead): boolean {
-  if (contentLength === undefined || bodiless.has(status)) return false
+  if (contentLength === undefined || bodiless.has(status) || status === 407) return false
   return fields.every((name, at) => at % 2 === 1 || fieldName(name).leads === undefined)
 }
 
@@ -70,7 +70,7 @@ export abstract class Downstream implements AgentOutput {
 
   protected passHead(head: ResponseHead): void {
     const known = isUsual(this.exchange) ? head.known : undefined
-    if (known?.isNoted) known.write(this.exchange.res, this.exchange.requestId)
+    if (known?.fits(this.exchange.res)) known.write(this.exchange.res, this.exchange.requestId)
     else if (this.#shapeHead(head)) return
     else if (known?.isNew) this.#remember(known, head)
     const { contentLength = 0 } = head
