@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Failure } from './api.ts'
 import { Header } from './header.tsx'
@@ -10,10 +11,12 @@ import { type Route, routes } from './routes.ts'
 import { hasRole, session } from './session.ts'
 import { SignIn } from './sign-in.tsx'
 import { TabBanner } from './tab-banner.tsx'
+import { pageTitle, usePageTitle } from './title.ts'
 
 /** @param failure what became of a one-time link */
 export function App({ failure }: { readonly failure?: Failure | undefined }) {
   const held = session.value
+  usePageTitle(held.kind === 'none' ? 'Sign in' : undefined)
   if (held.kind === 'none') {
     return (
       <main class="gate" data-ready>
@@ -55,23 +58,28 @@ function Outlet() {
   const found = findRoute(at)
   if (found === undefined) {
     return (
-      <Empty title="There is no such page">
-        <p>
-          <a href="#/">To the queue</a>
-        </p>
-      </Empty>
+      <NoPage title="There is no such page">
+        <a href="#/">To the queue</a>
+      </NoPage>
     )
   }
   const { route, params } = found
   // While the session is over, what is open stays open behind the sign-in.
   if (session.value.kind === 'active' && !hasRole(...route.roles)) {
     return (
-      <Empty title="This page needs another role">
-        <p>It is for {route.roles.join(', ')}. An admin assigns roles.</p>
-      </Empty>
+      <NoPage title="This page needs another role">It is for {route.roles.join(', ')}. An admin assigns roles.</NoPage>
     )
   }
   return <route.page key={route.pattern} params={params} />
+}
+
+function NoPage({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  usePageTitle(title)
+  return (
+    <Empty title={title}>
+      <p>{children}</p>
+    </Empty>
+  )
 }
 
 function findRoute(
@@ -84,10 +92,13 @@ function findRoute(
   return undefined
 }
 
-/** What is said aside. */
+/** What is said aside. The page that was opened is said beside what happened. */
 function Said() {
   return (
     <>
+      <div class="spoken" role="status" aria-live="polite">
+        {pageTitle.value}
+      </div>
       <div class="spoken" role="status" aria-live="polite">
         {spoken.value}
       </div>

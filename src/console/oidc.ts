@@ -3,7 +3,7 @@
  * in sessionStorage, and gone when it is used.
  */
 import type { Failure } from './api.ts'
-import { keepDrafts } from './queue/choice.ts'
+import { keepDrafts } from './drafts.ts'
 import { signInWithToken } from './session.ts'
 
 export interface Provider {

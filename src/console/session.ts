@@ -4,6 +4,7 @@
  */
 import { computed, signal } from '@preact/signals'
 import { call, connectSession, type Failure } from './api.ts'
+import { giveDraftsTo } from './drafts.ts'
 import { askOthers, connectTabs, tellSignOut } from './tabs.ts'
 import type { ConsoleSession, Role, Token } from './types.ts'
 
@@ -40,6 +41,7 @@ connectSession({
 })
 
 function hold(held: ConsoleSession): void {
+  giveDraftsTo(held.agent.id)
   session.value = { kind: 'active', held }
   sessionStorage.setItem(storageKey, JSON.stringify(held))
 }

@@ -21,7 +21,7 @@ export default defineConfig({
             // On its page alone.
             {
               name: 'editor',
-              test: /policies\/(?:edit|text-area|completion|places|diff|diff-view|publish-dialog|tests)\./,
+              test: /policies\/(?:edit|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices)\./,
               priority: 1,
             },
             { name: 'pages', test: /src\/console\/(?:history|grants|agents|policies|audit|parts\/filters)\b/ },

@@ -125,6 +125,54 @@ t.test('a dialog ends when its request expires, also when no event says so', asy
   }
 })
 
+t.test(
+  'a request of an agent that is barred cannot be approved, says so, and can be once the agent is let in',
+  async t => {
+    const { page } = await bench.window(t)
+    await page.clock.install()
+    await page.goto(await bench.link(reviewer.id))
+    const rogue = await bench.newBot()
+    const id = await hold('/rogue', { bot: rogue })
+    origin.seen.length = 0
+    const become = async (operation: string) => {
+      await manage('POST', `/agents/${rogue.id}/${operation}`)
+      await page.clock.fastForward(11_000)
+    }
+    const approves = page.getByRole('button', { name: 'Approve…' })
+    await bench.openRequest(page, id)
+    await page.keyboard.press('a')
+    await page.keyboard.type('looks right')
+    await become('quarantine')
+    await endsWith(
+      t,
+      page,
+      /Nothing was sent. The agent is quarantined, so this request cannot be approved until an admin/,
+    )
+    t.equal(await approves.count(), 0)
+    t.equal(await page.getByRole('button', { name: 'Approve with a grant…' }).count(), 0)
+    await assertAccessible(t, page, 'an agent that is barred')
+    await page.keyboard.press('a')
+    await sees(t, page.locator('.spoken').last(), 'The agent is quarantined')
+    t.equal(await page.getByRole('dialog').count(), 0)
+    await become('lift-quarantine')
+    await approves.waitFor()
+    await page.keyboard.press('a')
+    t.equal(await page.getByRole('textbox', { name: /Comment/ }).inputValue(), 'looks right')
+    // Before the page can know it.
+    await manage('POST', `/agents/${rogue.id}/deactivate`)
+    await page.keyboard.press('Control+Enter')
+    await endsWith(t, page, 'This agent is inactive')
+    await sees(t, page, 'cannot be approved until an admin activates the agent')
+    await become('revoke')
+    await sees(t, page, 'The agent is revoked for good')
+    t.strictSame([origin.seen.length, await statusOf(id)], [0, 'Pending'])
+    await page.getByRole('link', { name: 'See the agent' }).waitFor()
+    await page.keyboard.press('d')
+    await page.keyboard.press('Control+Enter')
+    await sees(t, page, 'Denied by you')
+  },
+)
+
 t.test('after a verdict the next request opens, and keys go on', async t => {
   const page = await signedIn(t, reviewer)
   const ids = [await hold('/one'), await hold('/two'), await hold('/three')]

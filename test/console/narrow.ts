@@ -46,10 +46,16 @@ t.test(
   async t => {
     const admin = await bench.agent({ roles: ['admin'], ownerId: 'people' })
     const page = await signedIn(t, admin, { viewport: phone })
+    const titles = new Set<string>()
     for (const [route, name] of routesOf(bench)) {
       await page.goto(`${bench.url}/console/#${route}`)
-      await page.getByRole('heading', { level: 1, name }).waitFor({ state: 'attached' })
+      const heading = page.getByRole('heading', { level: 1, name })
+      await heading.waitFor({ state: 'attached' })
       await page.locator('.loading').waitFor({ state: 'detached' })
+      const text = String(await heading.textContent())
+      titles.add(await page.title())
+      t.equal(await page.title(), `${text} · Agent Gateway`)
+      t.equal(await page.locator('.spoken').first().textContent(), text, 'screen readers say where they are')
       await assertAccessible(t, page, route)
       t.equal(await page.evaluate('document.documentElement.scrollWidth'), 360, route)
       for (const size of [twice, desktop]) {
@@ -60,6 +66,7 @@ t.test(
       }
       await page.setViewportSize(phone)
     }
+    t.equal(titles.size, routesOf(bench).length, 'no two pages have the same title')
   },
 )
 

@@ -121,6 +121,57 @@ t.test('an admin edits a policy: mistakes at their places, tests beside it, the 
   t.match(entry, { actor: admin.id, details: { comment: 'nothing passes' } })
 })
 
+t.test('an author who leaves the editor loses nothing, and reads so', async t => {
+  const admin = await bench.agent({ name: 'ada', roles: ['admin'], ownerId: 'people' })
+  const page = await signedIn(t, admin, { route: '/policies/orders/edit' })
+  const text = page.locator('#policy-text')
+  const kept = page.getByText('This is what you typed before.')
+  const before = await text.inputValue()
+  const typed = before.replace('large', 'larger')
+  await text.fill(typed)
+  await page.getByRole('button', { name: 'Add a test' }).click()
+  await page.getByLabel('URL').fill('https://api.example/kept')
+  const comesBack = async () => {
+    await sees(t, page.locator('.toast'), 'What you changed in orders is not published.')
+    await page.goto(`${bench.url}/console/#/policies/orders/edit`)
+    await kept.waitFor()
+    t.equal(await text.inputValue(), typed)
+    t.equal(await page.getByLabel('URL').inputValue(), 'https://api.example/kept')
+    await page.getByRole('button', { name: 'Dismiss' }).click()
+  }
+  await page.getByRole('link', { name: 'As it is in force' }).click()
+  await comesBack()
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('page history')
+  await page.keyboard.press('Enter')
+  await comesBack()
+  await page.goBack()
+  await comesBack()
+  await assertAccessible(t, page, 'an editor with what was typed before')
+  const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })])
+  t.equal(asked.type(), 'beforeunload')
+  await asked.dismiss()
+  t.equal(await page.getByText('Another version was published since').count(), 0)
+  const {
+    CreatedOn: _,
+    version: __,
+    source: ___,
+    hits: ____,
+    shadow: _____,
+    ...document
+  } = JSON.parse((await manage('GET', '/policies/orders')).text)
+  await manage('PUT', '/policies/orders', { ...document, description: 'by somebody else' })
+  await page.getByRole('link', { name: 'As it is in force' }).click()
+  await comesBack()
+  await sees(t, page, 'Another version was published since you began')
+  await page.getByRole('button', { name: 'Discard it' }).click()
+  await kept.waitFor({ state: 'detached' })
+  t.match(await text.inputValue(), 'by somebody else')
+  await page.getByRole('link', { name: 'As it is in force' }).click()
+  await page.getByRole('link', { name: 'Edit' }).waitFor()
+  t.equal(await page.locator('.toast').count(), 0, 'nothing is left to be kept')
+})
+
 t.test('a policy of the settings is offered as a patch, and an auditor tries a change out', async t => {
   const page = await signedIn(t, author, { route: '/policies/careful' })
   await page.getByRole('link', { name: 'Try a change' }).click()

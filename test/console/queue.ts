@@ -17,7 +17,7 @@ t.test('a request appears by itself, and is approved by keyboard alone', async t
   const body = JSON.stringify({ amount: 250, note: 'a\u202eb' })
   const id = await hold('/v1/refunds?order=7', { headers: { 'Content-Type': 'application/json' }, body })
   await sees(t, page, '/v1/refunds')
-  t.equal(await page.title(), '(1) Agent Gateway')
+  t.equal(await page.title(), '(1) Queue · Agent Gateway')
   // Nobody has opened anything: the first one does so by itself.
   await sees(t, page.locator('.request'), 'amount')
   for (const text of ['POST', '/v1/refunds', 'order', '7', '250', 'u{202e}', 'input.method eq "POST"']) {

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { now } from '../clock.ts'
 import { agoText, timeText } from '../text.ts'
 import '../styles/pages.css'
+import { pageTitle } from '../title.ts'
 import type { Reading } from './read.ts'
 import { Failed, Loading } from './states.tsx'
 
@@ -12,12 +14,16 @@ interface FrameProps {
   readonly children: ComponentChildren
 }
 
-/** A page with its heading. */
+/** A page with its heading, which is the title of the window, too. */
 export function Frame({ title, aside, children }: FrameProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useLayoutEffect(() => {
+    pageTitle.value = heading.current?.textContent ?? ''
+  })
   return (
     <div class="page">
       <header class="page-head">
-        <h1>{title}</h1>
+        <h1 ref={heading}>{title}</h1>
         {aside !== undefined && <div class="actions">{aside}</div>}
       </header>
       {children}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { Table } from './table.tsx'
 import { Cut } from './text.tsx'
 
@@ -17,34 +18,53 @@ interface PairsProps {
 /** Names and values, in their order. */
 export function Pairs({ caption, pairs, kind = 'escaped' }: PairsProps) {
   return (
-    <Table
+    <PairTable
       caption={caption}
-      hidesNames
       items={pairs}
+      name={([name]) => name !== '' && <Cut pieces={[{ text: name }]} kind={kind} first={longestName} />}
+      value={([, value]) => value !== undefined && <Value value={value} kind={kind} />}
+    />
+  )
+}
+
+/** Characters of a name and of a value that are drawn at once. */
+export const longestName = 300
+export const longestValue = 8_192
+
+interface PairTableProps<T> {
+  readonly caption?: string
+  /** What it is, where no caption says so. */
+  readonly label?: string
+  readonly items: readonly T[]
+  /** False: there is none. */
+  readonly name: (item: T) => ComponentChildren
+  readonly value: (item: T) => ComponentChildren
+}
+
+export function PairTable<T>({ items, name, value, ...named }: PairTableProps<T>) {
+  return (
+    <Table
+      {...named}
+      hidesNames
+      items={items}
       columns={[
-        {
-          name: 'Name',
-          kind: 'row',
-          cell: ([name]) =>
-            name === '' ? <em>no name</em> : <Cut pieces={[{ text: name }]} kind={kind} first={300} />,
-        },
-        { name: 'Value', cell: ([, value]) => <Value value={value} kind={kind} /> },
+        { name: 'Name', kind: 'row', cell: item => name(item) || <em>no name</em> },
+        { name: 'Value', cell: item => value(item) || <em>no value</em> },
       ]}
     />
   )
 }
 
 interface ValueProps {
-  readonly value: FieldValue
+  readonly value: Exclude<FieldValue, undefined>
   readonly kind: 'escaped' | 'exact'
 }
 
 function Value({ value, kind }: ValueProps) {
-  if (value === undefined) return <em>no value</em>
   if (value === added) return <span class="redacted">added by the gateway</span>
-  if (kind === 'exact') return <Cut pieces={[{ text: value }]} kind="exact" first={8_192} />
+  if (kind === 'exact') return <Cut pieces={[{ text: value }]} kind="exact" first={longestValue} />
   if (value === '[REDACTED]') return <span class="redacted">redacted here, sent as it came</span>
-  return <Cut pieces={redactedIn(value)} kind="escaped" first={8_192} />
+  return <Cut pieces={redactedIn(value)} kind="escaped" first={longestValue} />
 }
 
 /** What the gateway keeps from people is marked within a value, too. */

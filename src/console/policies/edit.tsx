@@ -1,17 +1,18 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { call } from '../api.ts'
-import { Copy } from '../parts/copy.tsx'
+import { toast } from '../notices.ts'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
-import { save } from '../parts/save.ts'
 import { Text } from '../parts/text.tsx'
 import { hrefOf, search } from '../router.ts'
 import { isAdmin } from '../session.ts'
 import type { Policy, PolicyCheck } from '../types.ts'
-import { diffLines, patchOf } from './diff.ts'
+import { diffLines } from './diff.ts'
 import { DiffView } from './diff-view.tsx'
-import { draftOf, requestOf } from './draft.ts'
+import { type Draft, draftOf, requestOf } from './draft.ts'
+import { keepPolicy, keptPolicy } from './kept.ts'
+import { OfFile, Returned } from './origin-notices.tsx'
 import { lineOf, placeOfPath, syntaxProblem } from './places.ts'
 import { PublishDialog } from './publish-dialog.tsx'
 import { type DraftTest, passes, Tests } from './tests.tsx'
@@ -53,23 +54,45 @@ interface EditorProps {
 
 /** A policy as text, checked while it is typed, with tests beside it and the difference from what is in force. */
 function Editor({ policy, onPublished }: EditorProps) {
-  const base = useMemo(() => (policy === undefined ? '' : textOf(policy)), [policy])
-  const [text, setText] = useState(() => textOf(policy))
-  const [tests, setTests] = useState<readonly DraftTest[]>([])
+  const { name = '', version = null } = policy ?? {}
+  const start = useMemo(() => textOf(policy), [policy])
+  const base = policy === undefined ? '' : start
+  const [kept, setKept] = useState(() => keptPolicy(name))
+  const [text, setText] = useState(kept?.text ?? start)
+  const [tests, setTests] = useState(kept?.tests ?? [])
   const [isPublishing, setPublishing] = useState(false)
   const { notes, explanations, isChecked } = useCheck(text, tests)
   const lines = useMemo(() => diffLines(base, text), [base, text])
   useEffect(() => {
     if (search.peek().get('request') === null) return
-    void draftOf().then(draft => setTests([{ draft, wanted: '' }]))
+    void draftOf().then(draft => setTests(before => withDraft(before, draft)))
   }, [])
+  const [isTyped, setTyped] = useState(kept !== undefined)
+  const isTouched = isTyped && (text !== start || tests.length > 0)
+  const began = kept === undefined ? version : kept.version
+  useEffect(() => keepPolicy(name, isTouched ? { text, tests, version: began } : undefined), [text, tests])
+  useEffect(() => () => sayKept(name), [])
+  const typed =
+    <T,>(set: (value: T) => void) =>
+    (value: T) => {
+      setTyped(true)
+      set(value)
+    }
   const isChanged = text !== base
   const failed = tests.filter((test, index) => passes(test, explanations[index]) === false).length
   const mistakes = notes.filter(({ tone }) => tone === 'bad').length
   const mayPublish = isAdmin.value && (policy === undefined || policy.source === 'api')
   return (
     <Frame
-      title={policy === undefined ? 'New policy' : <Text value={policy.name} limit={200} />}
+      title={
+        policy === undefined ? (
+          'New policy'
+        ) : (
+          <>
+            Edit <Text value={policy.name} limit={200} />
+          </>
+        )
+      }
       aside={
         <>
           {policy !== undefined && <a href={hrefOf('policies', policy.name)}>As it is in force</a>}
@@ -86,13 +109,23 @@ function Editor({ policy, onPublished }: EditorProps) {
         </>
       }
     >
+      {kept !== undefined && isTouched && (
+        <Returned
+          isOld={began !== version}
+          onDiscard={() => {
+            setKept(undefined)
+            setText(start)
+            setTests([])
+          }}
+        />
+      )}
       {policy !== undefined && policy.source !== 'api' && <OfFile policy={policy} text={text} base={base} />}
       <div class="editor-columns">
         <div class="stack">
-          <PolicyText text={text} notes={notes} onInput={setText} />
+          <PolicyText text={text} notes={notes} onInput={typed(setText)} />
           <Notes text={text} notes={notes} isChecked={isChecked} />
         </div>
-        <Tests tests={tests} explanations={explanations} onChange={setTests} />
+        <Tests tests={tests} explanations={explanations} onChange={typed(setTests)} />
       </div>
       {isChanged && policy !== undefined && (
         <section class="card" aria-labelledby="difference">
@@ -108,6 +141,7 @@ function Editor({ policy, onPublished }: EditorProps) {
           failed={failed}
           onClose={() => setPublishing(false)}
           onPublished={() => {
+            keepPolicy(name, undefined)
             setPublishing(false)
             onPublished?.()
           }}
@@ -117,32 +151,17 @@ function Editor({ policy, onPublished }: EditorProps) {
   )
 }
 
-interface OfFileProps {
-  readonly policy: Policy
-  readonly text: string
-  readonly base: string
+/** The test of a request that the route names, once. */
+function withDraft(tests: readonly DraftTest[], draft: Draft): readonly DraftTest[] {
+  const text = JSON.stringify(draft)
+  return tests.some(test => JSON.stringify(test.draft) === text) ? tests : [...tests, { draft, wanted: '' }]
 }
 
-/** A policy of a file stays in the file: the change is offered to be made there. */
-function OfFile({ policy: { name, source }, text, base }: OfFileProps) {
-  const patch = () => {
-    const content = patchOf(`${name}.json`, diffLines(`${base}\n`, `${text}\n`))
-    save(new Blob([content], { type: 'text/plain' }), `${name}.patch`)
-  }
-  return (
-    <div class="notice stack">
-      <p>
-        This policy comes from {source === 'file' ? 'a file of Policy:Directory' : 'the settings'}: change it there.
-        JSON is YAML, too, so the whole text may replace it.
-      </p>
-      <p class="actions">
-        <Copy text={text} name="Copy the policy" />
-        <button type="button" disabled={text === base} onClick={patch}>
-          Download the patch
-        </button>
-      </p>
-    </div>
-  )
+/** To a person who leaves the editor. */
+function sayKept(name: string): void {
+  if (keptPolicy(name) === undefined) return
+  const what = name === '' ? 'The new policy' : `What you changed in ${name}`
+  toast(`${what} is not published. This tab keeps it: open the editor again to go on.`)
 }
 
 interface NotesProps {

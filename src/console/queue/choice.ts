@@ -1,4 +1,4 @@
-/** What is open, what is chosen for a verdict on several, what was typed. */
+/** What is open, and what is chosen for a verdict on several. */
 import { computed, signal } from '@preact/signals'
 import { currentPath, search, setSearch } from '../router.ts'
 import type { HitlSummary } from '../types.ts'
@@ -8,33 +8,12 @@ import { type Row, rows, tidy } from './store.ts'
 export const openId = computed(() => search.value.get('id') ?? undefined)
 export const chosen = signal<ReadonlySet<string>>(new Set())
 
-/** Comments that were typed and not sent, by request. They outlive the session. */
-export const drafts = signal<ReadonlyMap<string, string>>(keptDrafts())
-
-/** Keeps the comments while the person is away to sign in. */
-export function keepDrafts(): void {
-  sessionStorage.setItem('drafts', JSON.stringify([...drafts.peek()]))
-}
-
-function keptDrafts(): ReadonlyMap<string, string> {
-  const text = sessionStorage.getItem('drafts')
-  sessionStorage.removeItem('drafts')
-  return new Map(text === null ? [] : (JSON.parse(text) as [string, string][]))
-}
-
 /** Whether the person has closed the request that was open: then none opens by itself. */
 let isClosed = false
 
 export function open(id: string | undefined): void {
   isClosed = id === undefined
   setSearch({ id })
-}
-
-export function setDraft(id: string, text: string): void {
-  const next = new Map(drafts.peek())
-  if (text === '') next.delete(id)
-  else next.set(id, text)
-  drafts.value = next
 }
 
 export const chosenRows = computed(() => [...chosen.value].flatMap(id => rows.value.get(id) ?? []).filter(isOpen))

@@ -5,6 +5,7 @@ import { LastAnswer } from '../request/answer.tsx'
 import { RequestView } from '../request/request.tsx'
 import { isAdmin, mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
+import { usePageTitle } from '../title.ts'
 import { arrange, filter, grouping, groupings, orderAll, shown, sort, sorts } from './arrangement.ts'
 import { alike, chooseAll, chosenRows, clearChoice, open, openFirst, openId, openNext, step, toggle } from './choice.ts'
 import { QueueList } from './list.tsx'
@@ -12,6 +13,7 @@ import { Several } from './several.tsx'
 import { loading, readQueue, rows, waitingCount } from './store.ts'
 
 export function QueuePage() {
+  usePageTitle('Queue')
   const search = useRef<HTMLInputElement>(null)
   useKeys({
     j: () => step(1),

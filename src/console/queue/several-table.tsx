@@ -12,7 +12,7 @@ import { endingText } from './ending.ts'
 import { opened } from './opened.ts'
 import { type Choice, choiceTexts, type Verdict } from './several-verdicts.ts'
 import { rows } from './store.ts'
-import { findingsOf, What } from './what.tsx'
+import { findingsOf, What, whatOf } from './what.tsx'
 
 /** What differs in the requests, or why that is not known. */
 type Compared =
@@ -144,6 +144,8 @@ function Exception({ verdict, chosen, onChoice }: ExceptionProps) {
   )
 }
 
+const longestUrl = 120
+
 /** What the list knows of them, where it is not the same. */
 function summaryColumns(items: readonly HitlSummary[]): readonly Differing[] {
   const column = (name: string, read: (view: HitlSummary) => string): Differing => ({
@@ -154,7 +156,10 @@ function summaryColumns(items: readonly HitlSummary[]): readonly Differing[] {
   const all = [
     column('Agent', ({ agentName, agentId }) => agentName ?? agentId),
     column('Rule', ({ rule }) => rule ?? 'default of the policy'),
-    column('Method and URL', ({ method, url }) => `${method} ${url.split('?')[0]}`),
+    // Where no words are known, the name of the request has it, up to a length.
+    ...(items.some(view => whatOf(view) !== null || view.url.length > longestUrl)
+      ? [column('Method and URL', ({ method, url }) => `${method} ${url.split('?')[0]}`)]
+      : []),
   ]
   return all.filter(({ values }) => new Set(values).size > 1)
 }

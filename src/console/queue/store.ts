@@ -175,8 +175,3 @@ effect(() => {
   // Another person must not find them.
   if (session.value.kind === 'none') rows.value = new Map()
 })
-
-effect(() => {
-  const count = waitingCount.value
-  document.title = count === 0 ? 'Agent Gateway' : `(${count}) Agent Gateway`
-})

@@ -2,8 +2,8 @@ import { query } from '../api.ts'
 import { now } from '../clock.ts'
 import { Facts } from '../parts/facts.tsx'
 import { Mark } from '../parts/marks.tsx'
-import { useRead } from '../parts/read.ts'
-import { Trust } from '../parts/status.tsx'
+import { type Reading, useRead } from '../parts/read.ts'
+import { Status, Trust } from '../parts/status.tsx'
 import { Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { hrefOf } from '../router.ts'
@@ -15,10 +15,14 @@ import { toneOf } from './tone.ts'
 /** Verdicts that are shown. */
 const mostVerdicts = 5
 
+interface AskerProps {
+  readonly view: HitlRequest
+  readonly asking: Reading<AgentActivity>
+}
+
 /** Who asks, and how people decided before. */
-export function Asker({ view }: { readonly view: HitlRequest }) {
-  const { data: activity } = useRead<AgentActivity>(`/agents/${view.agentId}/activity`)
-  const { agent, counts } = activity ?? {}
+export function Asker({ view, asking }: AskerProps) {
+  const { agent, counts } = asking.data ?? {}
   return (
     <section aria-labelledby="who">
       <h2 id="who">Who asks</h2>
@@ -32,7 +36,7 @@ export function Asker({ view }: { readonly view: HitlRequest }) {
           ],
           ['Owner', view.ownerId ?? ''],
           ['Trust', agent && <Trust score={agent.trustScore} />],
-          ['Status', agent?.status],
+          ['Status', agent && <Status status={agent.status} />],
           ['Last 24 hours', counts && `${counts.hitlLast24h} held, ${counts.humanDeniedLast24h} denied by people`],
         ]}
       />

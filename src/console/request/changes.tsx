@@ -17,16 +17,16 @@ export interface Earlier {
 }
 
 /** The last request like this one that was approved, compared with it; `none` when there is none, undefined until that is known. */
-export function useEarlier(view: HitlRequest | undefined): Earlier | 'none' | undefined {
+export function useEarlier(view: HitlRequest): Earlier | 'none' | undefined {
   const [earlier, setEarlier] = useState<Earlier | 'none'>()
   useEffect(() => {
     let isCurrent = true
     setEarlier(undefined)
-    if (view !== undefined) void findEarlier(view).then(found => isCurrent && setEarlier(found ?? 'none'))
+    void findEarlier(view).then(found => isCurrent && setEarlier(found ?? 'none'))
     return () => {
       isCurrent = false
     }
-  }, [view?.id])
+  }, [view.id])
   return earlier
 }
 

@@ -54,8 +54,11 @@ function Line({ view }: { readonly view: HitlRequest }) {
   )
 }
 
-/** After these, no verdict counts any more. */
-const ends: ReadonlySet<string> = new Set(['already_decided', 'withdrawn', 'not_found'])
+/** After these, no verdict counts any more, or none that sends something. */
+const ends: ReadonlySet<string> = new Set([
+  ...['already_decided', 'withdrawn', 'not_found'],
+  ...['agent_quarantined', 'agent_inactive', 'agent_revoked'],
+])
 
 const texts: Readonly<Record<string, string>> = {
   not_as_seen: 'The request is not the one on your screen. Nothing was done.',

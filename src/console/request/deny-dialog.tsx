@@ -1,5 +1,5 @@
 import { change } from '../api.ts'
-import { drafts, setDraft } from '../queue/choice.ts'
+import { drafts, setDraft } from '../drafts.ts'
 import { CommentField, denyPresets } from './comment.tsx'
 import { Confirm, type DialogProps } from './confirm.tsx'
 

@@ -13,8 +13,10 @@ import { noteOpened } from '../queue/opened.ts'
 import type { Row } from '../queue/store.ts'
 import { whatOf } from '../queue/what.tsx'
 import { agoText, timeText } from '../text.ts'
+import { usePageTitle } from '../title.ts'
 import type { HitlRequest } from '../types.ts'
 import { Asker } from './asker.tsx'
+import { useAsking } from './asking.ts'
 import { Changes, useEarlier } from './changes.tsx'
 import { changesIn } from './differences.ts'
 import { readRequest } from './exact.ts'
@@ -23,14 +25,14 @@ import { outcomeOf } from './outcome.ts'
 import { OutcomeNote } from './outcome-note.tsx'
 import { Sent } from './sent.tsx'
 import { toneOf } from './tone.ts'
-import { expiredText, Verdicts } from './verdicts.tsx'
+import { expiredText, type VerdictProps, Verdicts } from './verdicts.tsx'
 import { Why } from './why.tsx'
 
 interface RequestProps {
   readonly id: string
   /** Of the queue; undefined when it is not in it. */
   readonly row: Row | undefined
-  /** A verdict was given here. */
+  /** A verdict was given here. Absent: the request has the page for itself. */
   readonly onDecided?: () => void
 }
 
@@ -61,9 +63,6 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
     if (shown !== undefined && takesFocus(id)) focusOn('sent')
   }, [shown])
 
-  const earlier = useEarlier(shown)
-  const changes = useMemo(() => (typeof earlier === 'object' ? changesIn(earlier.comparisons) : []), [earlier])
-
   if (view === undefined) return <Loading />
   if ('code' in view) {
     if (view.status !== 404) return <Failed failure={view} onRetry={() => void read()} />
@@ -80,35 +79,81 @@ export function RequestView({ id, row, onDecided }: RequestProps) {
     void read()
   }
   return (
+    <OpenRequest
+      view={view}
+      row={row}
+      ended={ended}
+      isPage={onDecided === undefined}
+      onAsk={isOpen => (isAsked.current = isOpen)}
+      onDone={decided}
+      onEnded={setEnded}
+      onStale={() => void read()}
+    />
+  )
+}
+
+/** Characters of the title of the window. */
+const longestName = 120
+
+interface OpenProps extends Omit<VerdictProps, 'asking'> {
+  readonly ended: string | undefined
+  /** Whether the title of the window is that of the request. */
+  readonly isPage: boolean
+}
+
+function OpenRequest({ ended, isPage, onEnded, onStale, ...props }: OpenProps) {
+  const { view, row } = props
+  const name = whatOf(view) ?? `${view.method} ${placeOf(view.url).path}`
+  usePageTitle(isPage ? name.slice(0, longestName) : undefined)
+  const earlier = useEarlier(view)
+  const changes = useMemo(() => (typeof earlier === 'object' ? changesIn(earlier.comparisons) : []), [earlier])
+  // What is sent may be long, and is the same however often the agent is read again.
+  const content = useMemo(() => <Content view={view} earlier={earlier} changes={changes} />, [view, earlier, changes])
+  const asking = useAsking(view)
+  const end = (text: string) => {
+    onEnded(text)
+    // It may have ended since the agent is barred.
+    asking.again()
+  }
+  const stale = () => {
+    onStale()
+    asking.again()
+  }
+  return (
     <article class="request" aria-labelledby="request-title">
       <div class="request-top">
         <RequestHead view={view} row={row} />
         <div class="verdicts">
           <Ended text={ended} />
-          <Verdicts
-            view={view}
-            row={row}
-            onAsk={isOpen => (isAsked.current = isOpen)}
-            onDone={decided}
-            onEnded={setEnded}
-            onStale={() => void read()}
-          />
+          <Verdicts {...props} asking={asking} onEnded={end} onStale={stale} />
         </div>
       </div>
       <div class="request-columns">
-        <div>
-          <OutcomeNote view={view} />
-          <Notes view={view} />
-          <Changes earlier={earlier} />
-          <Sent view={view} changes={changes} />
-        </div>
+        {content}
         <div>
           <Why view={view} />
           {view.budget !== undefined && <AgentBudgets agentId={view.agentId} only={view.budget.name} />}
-          <Asker view={view} />
+          <Asker view={view} asking={asking} />
         </div>
       </div>
     </article>
+  )
+}
+
+interface ContentProps {
+  readonly view: HitlRequest
+  readonly earlier: ReturnType<typeof useEarlier>
+  readonly changes: ReturnType<typeof changesIn>
+}
+
+function Content({ view, earlier, changes }: ContentProps) {
+  return (
+    <div>
+      <OutcomeNote view={view} />
+      <Notes view={view} />
+      <Changes earlier={earlier} />
+      <Sent view={view} changes={changes} />
+    </div>
   )
 }
 
@@ -151,7 +196,9 @@ function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: 
           view.decidedAt != null && <span>{timeText(view.decidedAt)}</span>
         )}
         <span title={timeText(view.timestamp)}>asked {agoText(view.timestamp, now.value)}</span>
-        <a href={`#/requests/${view.id}`}>Link to this request</a>
+        <a href={`#/requests/${view.id}`} title="Link to this request, for a colleague">
+          Permalink
+        </a>
       </p>
     </header>
   )

@@ -1,9 +1,9 @@
-import { segmentsOf } from '../body/findings.ts'
+import { type Range, segmentsOf } from '../body/findings.ts'
 import { formCoding, type Pair } from '../body/form.ts'
 import { type Json, type JsonObject, type JsonString, jsonCoding, stringOf } from '../body/json.ts'
 import { memberOf, type ReadBody, type Shape, without } from '../body/kind.ts'
+import { longestName, longestValue, PairTable } from '../parts/pairs.tsx'
 import { useSome } from '../parts/some.tsx'
-import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { JsonTree } from './json.tsx'
 import { BodyBytes, BodyText, Long } from './long.tsx'
@@ -164,7 +164,7 @@ function plainText(part: Json, text: string): Json | undefined {
 /** A string in a line. */
 function Words({ value, body }: { readonly value: JsonString; readonly body: ReadBody }) {
   const range = { from: value.from + 1, to: value.to - 1 }
-  return <Cut pieces={segmentsOf(body, range, jsonCoding)} kind="value" first={300} />
+  return <Cut pieces={segmentsOf(body, range, jsonCoding)} kind="value" first={longestName} />
 }
 
 function StringText({ value, body }: { readonly value: Json; readonly body: ReadBody }) {
@@ -173,25 +173,15 @@ function StringText({ value, body }: { readonly value: Json; readonly body: Read
 }
 
 function Form({ body, pairs }: { readonly body: ReadBody; readonly pairs: readonly Pair[] }) {
-  const pieces = (range: Pair['name']) => segmentsOf(body, range, formCoding)
+  const cut = (range: Range, first: number) => (
+    <Cut pieces={segmentsOf(body, range, formCoding)} kind="bytes" first={first} />
+  )
   return (
-    <Table
+    <PairTable
       label="Form"
-      hidesNames
       items={pairs}
-      columns={[
-        {
-          name: 'Name',
-          kind: 'row',
-          cell: ({ name }) =>
-            name.from === name.to ? <em>no name</em> : <Cut pieces={pieces(name)} kind="bytes" first={300} />,
-        },
-        {
-          name: 'Value',
-          cell: ({ value }) =>
-            value === undefined ? <em>no value</em> : <Cut pieces={pieces(value)} kind="bytes" first={8_192} />,
-        },
-      ]}
+      name={({ name }) => name.from !== name.to && cut(name, longestName)}
+      value={({ value }) => value !== undefined && cut(value, longestValue)}
     />
   )
 }

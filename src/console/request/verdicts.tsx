@@ -1,18 +1,23 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 import { call } from '../api.ts'
 import { useKeys } from '../keys.ts'
-import { toast } from '../notices.ts'
+import { announce, toast } from '../notices.ts'
+import type { Reading } from '../parts/read.ts'
 import type { Row } from '../queue/store.ts'
+import { hrefOf } from '../router.ts'
 import { isAdmin, mayDecide, me } from '../session.ts'
-import type { HitlRequest } from '../types.ts'
+import type { AgentActivity, HitlRequest } from '../types.ts'
 import { ApproveDialog, GrantDialog } from './approve-dialog.tsx'
+import { barOf, barTexts } from './asking.ts'
 import { DenyDialog } from './deny-dialog.tsx'
 import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
 
-interface VerdictProps {
+export interface VerdictProps {
   readonly view: HitlRequest
   /** Of the queue; undefined when it is not in it. */
   readonly row: Row | undefined
+  /** The agent that asks. */
+  readonly asking: Reading<AgentActivity>
   /** Whether a dialog is open. */
   readonly onAsk: (isOpen: boolean) => void
   /** A verdict was given here. */
@@ -30,16 +35,23 @@ type Asked = 'approve' | 'grant' | 'deny' | 'resend' | 'quarantine' | 'grantLate
 
 /** Asked of a request that no longer waits. */
 const later: ReadonlySet<Asked> = new Set(['resend', 'grantLater'])
+/** These send something of the agent, now or later. */
+const sending: ReadonlySet<Asked> = new Set(['approve', 'grant', 'resend', 'grantLater'])
 
 /** What the reviewer can do. Each opens a confirmation; nothing is sent from here. */
-export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: VerdictProps) {
+export function Verdicts({ view, row, asking, onAsk, onDone, onEnded, onStale }: VerdictProps) {
   const [asked, setAsked] = useState<Asked>()
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string>()
   const why = whyNot(view, row)
   const waits = view.status === 'Pending' && row?.ending === undefined
+  const mayVote = why === undefined && view.replay === null
+  const bar = barOf(asking)
+  const barred = bar && barTexts[bar]
   const ask = (what: Asked) => () => {
-    if (why === undefined && waits && view.replay === null) setAsked(what)
+    if (!mayVote || !waits) return
+    if (barred !== undefined && sending.has(what)) announce(barred)
+    else setAsked(what)
   }
   useKeys({ a: ask('approve'), d: ask('deny'), g: ask('grant') })
   const close = () => {
@@ -54,8 +66,10 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   // Before the next key: a dialog ends with its request, unless its own verdict is being answered.
   useLayoutEffect(() => {
     onAsk(asked !== undefined)
-    if (asked !== undefined && !later.has(asked) && !waits && !isBusy) end(problem ?? endedText(view, row))
-  }, [asked, waits, isBusy])
+    if (asked === undefined || isBusy) return
+    if (!later.has(asked) && !waits) end(problem ?? endedText(view, row))
+    else if (barred !== undefined && sending.has(asked)) end(`The dialog is closed. Nothing was sent. ${barred}`)
+  }, [asked, waits, isBusy, barred])
   const done = () => {
     setAsked(undefined)
     setBusy(false)
@@ -70,16 +84,18 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   return (
     <>
       {why !== undefined && waits && <p class="notice">{why}</p>}
+      <div role="status">{why === undefined && waits && barred !== undefined && <Bar view={view} text={barred} />}</div>
       {waits && (
         <Choices
           view={view}
-          mayDecide={why === undefined && view.replay === null}
+          mayDeny={mayVote}
+          mayApprove={mayVote && barred === undefined}
           onAsk={what => ask(what)()}
           onQuarantine={isAdmin.value ? () => setAsked('quarantine') : undefined}
         />
       )}
       <Approvals view={view} />
-      <Later view={view} mayDecide={why === undefined} onAsk={setAsked} />
+      {barred === undefined && <Later view={view} mayDecide={why === undefined} onAsk={setAsked} />}
       {(asked === 'approve' || asked === 'grant') && <ApproveDialog {...props} withGrant={asked === 'grant'} />}
       {asked === 'deny' && <DenyDialog {...props} />}
       {asked === 'resend' && <ResendDialog {...props} />}
@@ -89,45 +105,52 @@ export function Verdicts({ view, row, onAsk, onDone, onEnded, onStale }: Verdict
   )
 }
 
+function Bar({ view, text }: { readonly view: HitlRequest; readonly text: string }) {
+  return (
+    <p class="notice warn">
+      {text} <a href={hrefOf('agents', view.agentId)}>See the agent</a>
+    </p>
+  )
+}
+
 interface ChoicesProps {
   readonly view: HitlRequest
-  readonly mayDecide: boolean
+  readonly mayDeny: boolean
+  readonly mayApprove: boolean
   readonly onAsk: (what: 'approve' | 'grant' | 'deny') => void
   readonly onQuarantine: (() => void) | undefined
 }
 
 /** Two verdicts, and the rest beside them. On a narrow screen the rest is in a menu. */
-function Choices({ view, mayDecide, onAsk, onQuarantine }: ChoicesProps) {
+function Choices({ view, mayDeny, mayApprove, onAsk, onQuarantine }: ChoicesProps) {
   const [isOpen, setOpen] = useState(false)
-  if (!mayDecide && onQuarantine === undefined) return null
+  if (!mayDeny && onQuarantine === undefined) return null
   return (
     <div class="choices">
-      {mayDecide && (
-        <>
-          <button type="button" class="primary" onClick={() => onAsk('approve')}>
-            Approve…
-          </button>
-          <button type="button" class="danger" onClick={() => onAsk('deny')}>
-            Deny…
-          </button>
-        </>
+      {mayApprove && (
+        <button type="button" class="primary" onClick={() => onAsk('approve')}>
+          Approve…
+        </button>
+      )}
+      {mayDeny && (
+        <button type="button" class="danger" onClick={() => onAsk('deny')}>
+          Deny…
+        </button>
       )}
       <button type="button" class="more-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         More
       </button>
       <div class={isOpen ? 'more is-open' : 'more'}>
-        {mayDecide && (
-          <>
-            {/* Grants pass no budget. */}
-            {view.budget === undefined && (
-              <button type="button" onClick={() => onAsk('grant')}>
-                Approve with a grant…
-              </button>
-            )}
-            <button type="button" class="plain" onClick={() => void extend(view)}>
-              +5 minutes
-            </button>
-          </>
+        {/* Grants pass no budget. */}
+        {mayApprove && view.budget === undefined && (
+          <button type="button" onClick={() => onAsk('grant')}>
+            Approve with a grant…
+          </button>
+        )}
+        {mayDeny && (
+          <button type="button" class="plain" onClick={() => void extend(view)}>
+            +5 minutes
+          </button>
         )}
         {onQuarantine !== undefined && (
           <button type="button" class="plain" onClick={onQuarantine}>
