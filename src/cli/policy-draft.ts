@@ -7,9 +7,10 @@ import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } fro
 
 export const help = `usage: agent-gateway policy draft --hitl ID [OPTIONS]
        agent-gateway policy draft --agent ID [OPTIONS] -- curl ...
+       agent-gateway policy draft --agent ID --shape=ID [OPTIONS]
 
-Makes a rule from one request: from a held one, pending or decided, or from the command line of curl behind --. The rule matches that
-request alone, until parts of it are opened. For each part it prints how many recorded requests of the agent it adds, and how many
+Makes a rule from one request: from a held one, pending or decided, from the command line of curl behind --, or from a recorded
+shape (the id is in GET /agents/{agentId}/shapes). The rule matches that request alone, until parts of it are opened. For each part it prints how many recorded requests of the agent it adds, and how many
 of them were denied. Nothing is put in force.
 
 ${gatewayHelp}
@@ -30,6 +31,7 @@ const options = {
   ...jsonOption,
   hitl: { type: 'string' },
   agent: { type: 'string' },
+  shape: { type: 'string' },
   open: { type: 'string', multiple: true },
   effect: { type: 'string' },
   name: { type: 'string' },
@@ -40,12 +42,13 @@ const options = {
 export async function run(shell: Shell): Promise<number> {
   const end = shell.args.indexOf('--')
   const { values } = readArgs({ ...shell, args: end < 0 ? shell.args : shell.args.slice(0, end) }, options)
-  const { hitl, agent, open, effect, name } = values
+  const { hitl, agent, shape, open, effect, name } = values
   const [program, ...words] = end < 0 ? [] : shell.args.slice(end + 1)
-  if (hitl === undefined && (agent === undefined || program !== 'curl'))
-    throw new UsageError('--hitl, or --agent and -- curl, are needed')
+  if (hitl === undefined && (agent === undefined || (shape === undefined && program !== 'curl')))
+    throw new UsageError('--hitl, or --agent with --shape or -- curl, is needed')
+  const ofAgent = () => (shape === undefined ? { request: readCurl(words) } : { shapeId: shape })
   const body = {
-    ...(hitl === undefined ? { agentId: agent, request: readCurl(words) } : { hitlId: hitl }),
+    ...(hitl === undefined ? { agentId: agent, ...ofAgent() } : { hitlId: hitl }),
     ...(open && { open }),
     ...(effect && { effect }),
     ...(name && { name }),

@@ -60,12 +60,13 @@ export function recordingHandlers({ registry, recording, clock }: ManagementPart
 }
 
 function shown(
-  { shape: text, outcome: outcomeText, values, count, firstAt, lastAt, days }: ShapeCount,
+  { digest: id, shape: text, outcome: outcomeText, values, count, firstAt, lastAt, days }: ShapeCount,
   samples: number,
 ) {
   const shape: KeptShape = JSON.parse(text)
   const outcome: ShapeOutcome = JSON.parse(outcomeText)
   return {
+    id,
     method: shape.method,
     origin: shape.origin,
     path: `/${shape.path.map(place => (typeof place === 'string' ? place : `{${place[0]}}`)).join('/')}`,

@@ -5,7 +5,7 @@ import type { Effect } from '../policy/language/model.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
 import { leavesOf } from '../policy/lint/warning.ts'
-import { type DescribedAgent, requestOf } from '../policy/propose/example.ts'
+import { type DescribedAgent, requestOf, segmentsAt } from '../policy/propose/example.ts'
 import type { KeptPlace, KeptShape } from '../policy/propose/kept.ts'
 import { knownBy } from '../policy/propose/known.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
@@ -206,12 +206,7 @@ function exampleAt(
   at: number,
   agent: DescribedAgent,
 ): DescribedRequest | undefined {
-  let place = 0
-  const segments = path.map(found => {
-    if (typeof found === 'string') return found
-    const known = values[place++] ?? []
-    return known[at % known.length] ?? ''
-  })
+  const segments = segmentsAt(path, values, at)
   if (unfit === null) return requestOf({ method, origin, segments, facts, names }, agent)
   const made = requestFromDescription({ request: { method, url: `${origin}/${segments.join('/')}` }, agent }, 0)
   return 'problem' in made ? undefined : made

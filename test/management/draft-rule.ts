@@ -79,6 +79,22 @@ t.test('a request with a secret has no test, and one that has no shape gives no 
   t.match(await draft({ agentId: lone.id, request }), { status: 200, difference: null, test: null, matches: 0 })
 })
 
+t.test('a recorded shape gives a rule in which ids that came with several values are open', async t => {
+  const { items } = JSON.parse((await manage('GET', `/agents/${bot.id}/shapes`)).text)
+  const idOf = (method: string, path: string) =>
+    items.find((one: Readonly<Record<string, unknown>>) => one['method'] === method && one['path'] === path)?.id
+  const shapeId = idOf('GET', '/v1/items/{int}')
+  const found = await draft({ agentId: bot.id, shapeId })
+  t.match(found, { status: 200, matches: 4 })
+  t.match(found.yaml, '/v1/items/{id:int}')
+  t.match(found.switches.at(-1), { part: 'segment 3', open: true, adds: 4 })
+  t.match(await draft({ agentId: bot.id, shapeId, open: [] }), { yaml: /v1\/items\/1/, matches: 0 })
+  const unfit = await draft({ agentId: bot.id, shapeId: idOf('POST', '/v1/items/{int}') })
+  t.match(unfit, { status: 400, errors: [{ field: 'shapeId', message: /a body that was not recorded/ }] })
+  t.match(await draft({ agentId: bot.id, shapeId: 'unknown' }), { status: 400, errors: [{ field: 'shapeId' }] })
+  t.match(await draft({ agentId: bot.id, shapeId }, reviewer.token), { status: 403 })
+})
+
 t.test('a test leaves out header fields that may be secrets, and says which', async t => {
   const headers = { authorization: 'Bearer abcdefgh', 'X-Ticket': 'T-1' }
   const found = await draft({ ...given, request: { ...request, headers } })
@@ -116,6 +132,9 @@ t.test('the command prints the rule, and writes its test', async t => {
   t.match(JSON.parse(ofCurl.out), { rule: { name: 'no-items', effect: 'Deny' }, matches: 4 })
   const secret = ['--test', `${folder}/none.yaml`, '--at', url, '--', 'curl', request.url, '--json', '{"password":"x"}']
   t.match(await run('--agent', bot.id, ...secret), { code: 0, err: /no test/ })
+  const { items } = JSON.parse((await manage('GET', `/agents/${bot.id}/shapes`)).text)
+  const shape = items.find((one: Readonly<Record<string, unknown>>) => one['method'] === 'GET' && one['count'] === 4)
+  t.match(await run('--agent', bot.id, `--shape=${shape.id}`, '--at', url), { code: 0, out: /\{id:int\}/ })
   t.equal((await run('--agent', bot.id)).code, 2)
   t.equal((await run()).code, 2)
 })

@@ -1,4 +1,5 @@
 import { type DescribedRequest, type RequestDescription, requestFromDescription } from '../request/describe.ts'
+import type { KeptShape } from './kept.ts'
 import { type Shape, shapeOf } from './shape.ts'
 
 export type ExampleRequest = RequestDescription['request']
@@ -28,6 +29,30 @@ export function exampleOf(shape: Shape): ExampleRequest {
   const headers = type === undefined ? {} : { headers: { 'content-type': type } }
   const body = bodyOf(shape, facts.get('input.bodyInfo.kind') ?? undefined)
   return { method, url, ...headers, ...(body === undefined ? {} : { body }) }
+}
+
+/** A request of a kept shape, with the first ids that are known; undefined when none can be made. */
+export function exampleOfKept(
+  { path, unfit, ...rest }: KeptShape,
+  values: readonly (readonly string[])[],
+): ExampleRequest | undefined {
+  if (unfit !== null || values.some(known => known.length === 0)) return undefined
+  const shape = { ...rest, segments: segmentsAt(path, values, 0) }
+  return requestOf(shape, {}) && exampleOf(shape)
+}
+
+/** The segments of a path with one of the ids that are known of each place. */
+export function segmentsAt(
+  path: KeptShape['path'],
+  values: readonly (readonly string[])[],
+  at: number,
+): readonly string[] {
+  const known = values.values()
+  return path.map(place => {
+    if (typeof place === 'string') return place
+    const ids = known.next().value ?? []
+    return ids[at % ids.length] ?? ''
+  })
 }
 
 /** The example as a request; undefined when it would have another shape. */
