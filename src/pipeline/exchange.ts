@@ -10,9 +10,9 @@ import type { ProxyIncoming } from '../http/accept.ts'
 import type { Addressing } from '../http/addressing.ts'
 import type { RequestFields } from '../http/headers.ts'
 import type { Permit } from '../limits/breaker.ts'
+import type { MessageNames } from '../policy/evaluation/decide.ts'
 import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
-import type { McpNames } from '../policy/language/fields/mcp.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { SpendFacts } from '../policy/request/input.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
@@ -97,8 +97,8 @@ export class Exchange {
   sentAt: number | undefined = undefined
   /** Time that the decision took, nanoseconds. */
   decisionNs = 0
-  /** Names of its MCP message, for its trace. */
-  mcp: McpNames | undefined = undefined
+  /** Names in its body, for its trace. */
+  names: MessageNames | undefined = undefined
   /** The effect that is applied: that of the decision, or Allow when the gateway only observes. */
   effect: Effect | undefined = undefined
   /** The bytes a decision was made on; what is sent upstream. Undefined while the body streams. */

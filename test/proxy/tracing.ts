@@ -141,6 +141,26 @@ t.test('spans of MCP calls are named by the method, never by the tool, where a r
   t.notMatch(JSON.stringify(collector.spans), 'private')
 })
 
+t.test('calls of models have the names of OpenTelemetry where a rule read their body', async t => {
+  const send = async (path: string, body: string, spans = 2) => {
+    const given = parent()
+    const headers = { 'Content-Type': 'application/json', ...sampled(given) }
+    await gateway.proxy(bot.token, origin.url + path, { method: 'POST', body, headers })
+    return collector.trace(given.traceId, spans)
+  }
+  const body = JSON.stringify({ model: 'small-1', messages: [{ role: 'user', content: 'private' }] })
+  for (const span of await send('/v1/chat/completions', body)) {
+    t.equal(attributeOf(span, 'gen_ai.operation.name'), 'chat')
+    t.equal(attributeOf(span, 'gen_ai.provider.name'), 'openai')
+    t.equal(attributeOf(span, 'gen_ai.request.model'), 'small-1')
+  }
+  t.equal(attributeOf((await send('/items', body))[0]!, 'gen_ai.request.model'), undefined)
+  // Servers differ in what they read: the rule denies it.
+  const [twice] = await send('/v1/chat/completions', '{"model":"a","Model":"b","method":"x","Method":"y"}', 1)
+  t.equal(attributeOf(twice!, 'gen_ai.request.model'), undefined)
+  t.notMatch(JSON.stringify(collector.spans), 'private')
+})
+
 t.test('the latency of a kept request shows its trace to a scraper of OpenMetrics', async t => {
   const given = parent()
   t.equal((await call('/denied', sampled(given, '00'))).status, 403)

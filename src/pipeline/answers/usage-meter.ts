@@ -93,6 +93,15 @@ export class UsageMeter implements Interest, Tap {
     return costOf({ origin: target.origin, provider, model, tokens }, clock.now())
   }
 
+  get provider(): ProviderId {
+    return this.#call.provider
+  }
+
+  /** The model that the path names. */
+  get called(): string | undefined {
+    return this.#call.model
+  }
+
   /** Bytes of the answer that were read; undefined: it could not be read. */
   get bytes(): number | undefined {
     return this.#reader === undefined ? undefined : this.#bytes

@@ -1,10 +1,11 @@
 /** Spans of proxied requests, made at their end of what the canonical line is made of. */
 import { redactPath } from '../../base/redact.ts'
 import { refusalKinds } from '../../base/refusal-kinds.ts'
-import { type FinishedSpan, knownMethod, namedMethod } from '../../telemetry/tracing/span.ts'
+import { type FinishedSpan, knownMethod, namedMethod, type SpanAttributes } from '../../telemetry/tracing/span.ts'
 import type { RequestTrace, Tracing } from '../../telemetry/tracing/tracing.ts'
 import type { Exchange } from '../exchange.ts'
 import { statusOf } from './access-line.ts'
+import { genAiAttributes, usageAttributes } from './gen-ai.ts'
 import type { EndListener } from './listener.ts'
 
 export const spanListener = (tracing: Tracing): EndListener => ({
@@ -41,7 +42,7 @@ function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: Span
     ...{ traceId, spanId, parentId, hasRemoteParent: true, agentId, ...time(exchange.startedAt, at) },
     ...{
       kind: 'server',
-      name: exchange.mcp?.method ?? `${namedMethod(method)} /proxy`,
+      name: exchange.names?.mcp?.method ?? `${namedMethod(method)} /proxy`,
       attributes: serverAttributes(exchange, status),
     },
     isError: status >= 500 || status === 0 || exchange.ending === 'broken',
@@ -63,24 +64,22 @@ function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: Span
     const answered = isLast ? exchange.upstreamStatus : undefined
     yield {
       ...{ ...child, spanId: attempt.spanId, ...time(attempt.from, attempt.to) },
-      ...{ kind: 'client', name: exchange.mcp?.method ?? namedMethod(method) },
+      ...{ kind: 'client', name: exchange.names?.mcp?.method ?? namedMethod(method) },
       attributes: {
         ...targetAttributes(exchange),
         'http.response.status_code': answered,
         'http.request.resend_count': count === 0 ? undefined : count,
         'error.type': isLast ? exchange.failure : 'reset',
-        ...mcpAttributes(exchange),
-        ...modelAttributes(exchange),
+        ...genAiAttributes(exchange),
+        ...usageAttributes(exchange),
       },
       isError: answered === undefined || answered >= 400 || exchange.ending === 'broken',
     }
   }
 }
 
-type Attributes = FinishedSpan['attributes']
-
 /** Never a query, a header field, a body or an argument of a tool. */
-function targetAttributes({ method, target }: Exchange): Attributes {
+function targetAttributes({ method, target }: Exchange): SpanAttributes {
   return {
     'http.request.method': knownMethod(method),
     'server.address': target?.origin.host,
@@ -89,7 +88,7 @@ function targetAttributes({ method, target }: Exchange): Attributes {
   }
 }
 
-function serverAttributes(exchange: Exchange, status: number): Attributes {
+function serverAttributes(exchange: Exchange, status: number): SpanAttributes {
   const { requestId, decision, hitlId, grantId, target, addressing } = exchange
   return {
     ...targetAttributes(exchange),
@@ -105,23 +104,6 @@ function serverAttributes(exchange: Exchange, status: number): Attributes {
     'agent_gateway.hitl.id': hitlId,
     'agent_gateway.grant.id': grantId,
     'agent_gateway.outcome': exchange.outcome,
-    ...mcpAttributes(exchange),
-  }
-}
-
-/** Names of OpenTelemetry that are still in development, only where a rule read the message anyway. */
-const mcpAttributes = ({ mcp }: Exchange): Attributes => ({
-  'mcp.method.name': mcp?.method,
-  'gen_ai.operation.name': mcp?.tool === undefined ? undefined : 'execute_tool',
-  'gen_ai.tool.name': mcp?.tool,
-})
-
-/** The same, only where the answer was read anyway. */
-function modelAttributes({ meter }: Exchange): Attributes {
-  const usage = meter?.usage
-  return {
-    'gen_ai.response.model': usage?.model ?? undefined,
-    'gen_ai.usage.input_tokens': usage?.tokens?.input,
-    'gen_ai.usage.output_tokens': usage?.tokens?.output,
+    ...genAiAttributes(exchange),
   }
 }

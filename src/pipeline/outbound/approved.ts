@@ -6,9 +6,9 @@ import { parseTarget, type Target } from '../../base/target.ts'
 import { identitiesOf, type PickedCredential } from '../../credentials/credentials.ts'
 import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
 import type { Permit } from '../../limits/breaker.ts'
+import type { MessageNames } from '../../policy/evaluation/decide.ts'
 import type { Allowed, Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
-import type { McpNames } from '../../policy/language/fields/mcp.ts'
 import type { SpendFacts } from '../../policy/request/input.ts'
 import { type McpHeads, readMcpHeads } from '../../policy/request/mcp-heads.ts'
 import type { AgentRecord } from '../../storage/store.ts'
@@ -31,7 +31,7 @@ export class ApprovedCall implements Call {
   rulebook: Rulebook | undefined = undefined
   decision: Decision | undefined = undefined
   decisionNs = 0
-  mcp: McpNames | undefined = undefined
+  names: MessageNames | undefined = undefined
   spent: SpendFacts | undefined = undefined
   resolution: Resolution | undefined = undefined
   credentials: readonly PickedCredential[] | undefined = undefined

@@ -2,9 +2,9 @@ import type { Refusal } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
 import type { PickedCredential } from '../../credentials/credentials.ts'
 import type { Permit } from '../../limits/breaker.ts'
+import type { MessageNames } from '../../policy/evaluation/decide.ts'
 import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
-import type { McpNames } from '../../policy/language/fields/mcp.ts'
 import type { RequestBody, RequestHead, SpendFacts } from '../../policy/request/input.ts'
 import type { AgentRecord } from '../../storage/store.ts'
 import type { Claims } from '../../tokens/claims.ts'
@@ -38,8 +38,8 @@ export interface Call {
   decision: Decision | undefined
   /** Time that the decision took, nanoseconds. */
   decisionNs: number
-  /** Names of its MCP message, for its trace; undefined when no rule read it. */
-  mcp: McpNames | undefined
+  /** Names in its body, for its trace; undefined when no rule read it. */
+  names: MessageNames | undefined
   /** What is spent of budgets; undefined: no rule reads it, or it is not known. */
   spent: SpendFacts | undefined
   /** The checked addresses: the connection goes to no other. */

@@ -95,7 +95,7 @@ async function decideOnBody<C extends Call>(
   const changed = kind.stillHolds(call, parts)
   if (changed !== undefined) return changed
   call.decision = decision
-  if (parts.tracing !== undefined) call.mcp = open.mcp
+  if (parts.tracing !== undefined) call.names = open.names
   return kind.judge(call, decision, parts)
 }
 

@@ -1,3 +1,4 @@
+import { type ModelNames, modelNames } from '../language/fields/llm.ts'
 import { type McpNames, mcpNames } from '../language/fields/mcp.ts'
 import { type Effect, stricter } from '../language/model.ts'
 import { Facts } from '../request/facts.ts'
@@ -59,9 +60,10 @@ export class BodyDecision {
     return this.#turns?.steps ?? stepsOfShortest
   }
 
-  /** The MCP message, if a rule has read it. */
-  get mcp(): McpNames | undefined {
-    return mcpNames(this.#evaluation?.facts.body?.read)
+  /** What its message is, if a rule has read it. */
+  get names(): MessageNames {
+    const facts = this.#evaluation?.facts
+    return { mcp: mcpNames(facts?.body?.read), llm: facts && modelNames(facts) }
   }
 
   /** Undefined when another turn is needed. Never throws. */
@@ -76,6 +78,12 @@ export class BodyDecision {
       return failedDecision(this.#rulebook, 'body', error)
     }
   }
+}
+
+/** Names in a body that a rule read, for traces. */
+export interface MessageNames {
+  readonly mcp: McpNames | undefined
+  readonly llm: ModelNames | undefined
 }
 
 /** A request with what the policies say about it so far. */

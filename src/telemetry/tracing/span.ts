@@ -12,12 +12,14 @@ export interface FinishedSpan {
   /** Milliseconds since the epoch, with fractions. */
   readonly startedAt: number
   readonly endedAt: number
-  readonly attributes: Readonly<Record<string, string | number | undefined>>
+  readonly attributes: SpanAttributes
   readonly isError: boolean
   readonly link?: SpanIds | undefined
   /** The agent that caused it; none may fill the queue alone. */
   readonly agentId: string
 }
+
+export type SpanAttributes = Readonly<Record<string, string | number | undefined>>
 
 export interface SpanIds {
   readonly traceId: string

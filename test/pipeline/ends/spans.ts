@@ -80,6 +80,30 @@ t.test('a request with a trace is recorded with its attempts, and what its decis
   })
 })
 
+t.test('a call of a model is named as OpenTelemetry names it, from what was read anyway', async t => {
+  const at = (path: string, more: object) => {
+    const [, client] = spansOf({ rawHeaders: parent, sentAt: 200, target: { path, origin: {} }, ...more })
+    return client?.attributes
+  }
+  const read = (provider: string, model?: string) => ({ names: { llm: { provider, model } } })
+  const cases = [
+    ['/v1/chat/completions', read('openai', 'm'), 'chat', 'openai', 'm'],
+    ['/v1/messages', read('anthropic', 'm'), 'chat', 'anthropic', 'm'],
+    ['/v1beta/models/g:streamGenerateContent', read('gemini', 'g'), 'generate_content', 'gcp.gemini', 'g'],
+    ['/v1beta/models/g:batchEmbedContents', read('gemini', 'g'), 'embeddings', 'gcp.gemini', 'g'],
+    ['/api/generate', read('ollama'), 'text_completion', 'ollama', undefined],
+    ['/v1/embeddings', { meter: { provider: 'mistral', called: undefined } }, 'embeddings', 'mistral_ai', undefined],
+    ['/model/c/converse', { meter: { provider: 'aws', called: 'c' } }, 'chat', 'aws.bedrock', 'c'],
+    ['/v1/images/edits', { meter: { provider: 'other' }, ...read('openai', 'x'.repeat(201)) }],
+    ['/v1/chat/completions', { names: { llm: undefined, mcp: undefined } }],
+  ] as const
+  for (const [path, more, operation, provider, model] of cases) {
+    const found = at(path, more)
+    const named = ['operation.name', 'provider.name', 'request.model'].map(name => found?.[`gen_ai.${name}`])
+    t.strictSame(named, [operation, provider, model], path)
+  }
+})
+
 t.test('each attempt has a span, and the wait for a person', async t => {
   const trace = {
     ...{ traceId: 't', spanId: 's', parentId: undefined, isKept: true, clientId: 'c2' },

@@ -43,6 +43,22 @@ function formatOf(path: string): MatchedFormat | undefined {
   return undefined
 }
 
+/** Names of a call of a model, for traces. */
+export interface ModelNames {
+  /** The format. */
+  readonly provider: ModelFormat['provider']
+  /** Undefined when servers could read it differently. */
+  readonly model: string | undefined
+}
+
+/** Undefined when no rule read the body as JSON, and at paths of other calls. */
+export function modelNames(facts: Facts): ModelNames | undefined {
+  const provider = isRecord(facts.body?.read) ? providerOfPath(facts.path) : undefined
+  if (provider === undefined) return undefined
+  const model = llmModel(facts)
+  return { provider, model: typeof model === 'string' ? model : undefined }
+}
+
 const isSame = (one: MatchedFormat | undefined, other: MatchedFormat | undefined): boolean =>
   one?.format === other?.format && one?.model === other?.model
 
