@@ -83,7 +83,7 @@ async function learn() {
   const onUse = (name: string) => main.notify('usedCredential', [name])
   const credentials = createCredentialTable({ known: data.credentials, need, onUse, clock })
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
-  const tracing = await openTracing({ config, log, env, clock, metrics, channelName: data.channelName })
+  const tracing = await openTracing({ config, log, env, clock, metrics, upstreams, channelName: data.channelName })
   const trust = createTally<TrustNote>(
     ([id, cause]) => `${cause} ${id}`,
     notes => main.notify('trust', [notes]),

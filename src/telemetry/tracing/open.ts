@@ -2,6 +2,7 @@
  * The OpenTelemetry SDK: batches, retries, time limits, the resource and the OTEL_ variables are its job. It is loaded only
  * when tracing is on, and gets a span once, at its end.
  */
+import { getCACertificates } from 'node:tls'
 import type { Link, SpanContext } from '@opentelemetry/api'
 import type { IdGenerator, ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
 import { inTime } from '../../runtime/clock.ts'
@@ -9,11 +10,16 @@ import { ownVersion } from '../../runtime/version.ts'
 import { FairShare } from './fair-share.ts'
 import { pairOf, type SpanIds, type SpanSink } from './span.ts'
 
-export interface SinkOptions {
-  /** The SDK goes by its variables when absent. */
+/** How the collector is reached. What is absent, the SDK takes from its variables. */
+export interface CollectorAccess {
   readonly url: string | undefined
   /** Each `name=value`. */
   readonly headers: readonly string[]
+  /** PEM text of authorities that are trusted beside the usual ones. */
+  readonly ca: string | undefined
+}
+
+export interface SinkOptions extends CollectorAccess {
   /** OTEL_BSP_MAX_QUEUE_SIZE, which one agent fills a part of only. */
   readonly queueSize: string | undefined
   /** Unique for this process. */
@@ -33,15 +39,11 @@ const closeMs = 2_000
 export async function openSpanSink(options: SinkOptions): Promise<SpanSink> {
   const { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } = await import('@opentelemetry/api')
   const sdk = await import('@opentelemetry/sdk-trace-base')
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
   const resources = await import('@opentelemetry/resources')
   const given = Number(options.queueSize)
   const maxQueueSize = Number.isSafeInteger(given) && given > 0 ? given : usualQueue
   const share = new FairShare(maxQueueSize)
-  const exporter = new OTLPTraceExporter({
-    ...(options.url !== undefined && { url: options.url }),
-    ...(options.headers.length > 0 && { headers: Object.fromEntries(options.headers.map(pairOf)) }),
-  })
+  const exporter = await openExporter(options)
   const ids = new GivenIds()
   const own = resources.resourceFromAttributes({
     'service.name': 'agent-gateway',
@@ -85,6 +87,26 @@ export async function openSpanSink(options: SinkOptions): Promise<SpanSink> {
     },
     close: () => inTime(processor.shutdown().catch(options.onFailure), closeMs, () => {}),
   }
+}
+
+async function openExporter({ url, headers, ca }: CollectorAccess, timeoutMillis?: number): Promise<SpanExporter> {
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
+  return new OTLPTraceExporter({
+    ...(url !== undefined && { url }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers.map(pairOf)) }),
+    ...(ca !== undefined && { httpAgentOptions: { keepAlive: true, ca: [...getCACertificates('default'), ca] } }),
+    ...(timeoutMillis !== undefined && { timeoutMillis }),
+  })
+}
+
+/** Sends a list without a span as spans are sent; why the collector did not take it. */
+export async function tryCollector(access: CollectorAccess, timeoutMs: number): Promise<unknown> {
+  const exporter = await openExporter(access, timeoutMs)
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  exporter.export([], ({ error }) => resolve(error))
+  const problem = await promise
+  await exporter.shutdown()
+  return problem
 }
 
 /** Seconds and nanoseconds: the SDK takes small numbers for times since the start of the process. */

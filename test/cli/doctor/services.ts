@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { fileURLToPath } from 'node:url'
@@ -19,16 +20,36 @@ async function answering(t: Test, status: number, body = ''): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('a collector that refuses, is down, or is asked too late fails, with what to check', async t => {
-  const Url = `${await answering(t, 401)}/v1/traces`
-  const refusing = await doctorParts(t, { Telemetry: { Tracing: { Url } } })
-  t.match(await collectorFindings(refusing), [
-    { level: 'fail', text: /answered 401$/, remedy: /Telemetry:Tracing:Url/ },
-  ])
-  const late = { ...refusing, signal: AbortSignal.abort(new Error('it is late')) }
-  t.match(await collectorFindings(late), [{ level: 'fail', text: /cannot be reached: it is late/ }])
+const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/tls/${name}`, import.meta.url))
+
+t.test('a collector that refuses, or is down, fails, with what to check', async t => {
+  for (const [status, text] of [
+    [401, /does not take spans: status 401$/],
+    [503, /does not take spans: .*retryable/],
+  ] as const) {
+    const Url = `${await answering(t, status)}/v1/traces`
+    const refusing = await doctorParts(t, { Telemetry: { Tracing: { Url } } })
+    t.match(await collectorFindings(refusing), [{ level: 'fail', text, remedy: /Telemetry:Tracing:Url/ }])
+  }
   const down = await doctorParts(t, { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces' } } })
-  t.match(await collectorFindings(down), [{ level: 'fail', text: /^127\.0\.0\.1:1 cannot be reached: / }])
+  t.match(await collectorFindings(down), [{ level: 'fail', text: /^127\.0\.0\.1:1 does not take spans: .*REFUSED/ }])
+})
+
+t.test('a collector with TLS is asked as spans are sent: with Proxy:CaFile, or the files of its variables', async t => {
+  const tls = { cert: readFileSync(fixture('loopback-cert.pem')), key: readFileSync(fixture('loopback-key.pem')) }
+  const server = createHttpsServer(tls, (_, res) => void res.end('{}'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const Telemetry = { Tracing: { Url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces` } }
+  // Agents are kept out of there; spans are not.
+  const Egress = { DenyHosts: ['127.0.0.1'] }
+  const trusting = await doctorParts(t, { Telemetry, Egress, Proxy: { CaFile: fixture('loopback-cert.pem') } })
+  t.match(await collectorFindings(trusting), [{ level: 'ok', text: /takes spans/ }])
+  const untold = await doctorParts(t, { Telemetry })
+  const isUnknown = { level: 'fail', text: /self-signed/, remedy: /Proxy:CaFile/ }
+  t.match(await collectorFindings(untold), [isUnknown])
+  const own = { ...trusting, env: { OTEL_EXPORTER_OTLP_CERTIFICATE: '/elsewhere.pem' } }
+  t.match(await collectorFindings(own), [isUnknown], 'the variable has the last word')
 })
 
 const identity = (Authority: string, Introspection: object) => ({
@@ -58,11 +79,10 @@ t.test('what a provider says of a token that nobody has decides whether introspe
 })
 
 t.test('a receiver with TLS is met by its name, with the authority of Proxy:CaFile', async t => {
-  const read = (name: string) => fileURLToPath(new URL(`../../fixtures/tls/${name}`, import.meta.url))
-  const [cert, key] = [readFileSync(read('cert.pem')), readFileSync(read('key.pem'))]
+  const [cert, key] = [readFileSync(fixture('cert.pem')), readFileSync(fixture('key.pem'))]
   const port = await serveTls(t, createSecureContext({ cert, key }))
   const Webhooks = [{ Url: `https://idp.test:${port}/a-key` }, { Url: `https://127.0.0.1:${port}/` }]
-  const parts = await doctorParts(t, { HumanInTheLoop: { Webhooks }, Proxy: { CaFile: read('cert.pem') } })
+  const parts = await doctorParts(t, { HumanInTheLoop: { Webhooks }, Proxy: { CaFile: fixture('cert.pem') } })
   t.match(await receiverFindings(parts), [
     { level: 'ok', text: 'webhook 0: idp.test can be reached' },
     { level: 'fail', text: /^webhook 1 cannot be reached: .*altname/i },

@@ -16,7 +16,7 @@ async function open(t: Test, url: string, headers: readonly string[] = [], queue
   const counts = { exported: 0, failed: 0, dropped: 0 }
   let failures = 0
   const sink = await openSpanSink({
-    ...{ url, headers, queueSize, instance: 'test' },
+    ...{ url, headers, queueSize, ca: undefined, instance: 'test' },
     count(result, spans) {
       counts[result] += spans
     },
