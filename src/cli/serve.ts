@@ -6,6 +6,7 @@ import type { Service } from '../http/service.ts'
 import { isJournal } from '../log/journal.ts'
 import { createLog } from '../log/log.ts'
 import { systemClock } from '../runtime/clock.ts'
+import { repeatable } from '../runtime/repeat.ts'
 import { ownVersion } from '../runtime/version.ts'
 import { beginBeats, createWatch } from '../runtime/watchdog.ts'
 import { configHelp, configOption, loadConfiguration, readConfiguration } from './configuration.ts'
@@ -70,13 +71,15 @@ export async function run(shell: Shell): Promise<number> {
   const status = `Serving at ${addresses.map(({ url }) => url).join(', ')}`
   manager.ready(status)
   manager.keepAlive(() => (gateway.pool?.stuck ?? 0) === 0)
-  hangup(async () => {
-    manager.reloading()
-    const succeeded = await gateway.reload()
-    const needRestart = gateway.needRestart()
-    const waits = needRestart.length === 0 ? '' : `; a restart is needed for ${needRestart.join(', ')}`
-    manager.ready(`${status}${succeeded ? '' : '; the last reload failed, see the log'}${waits}`)
-  })
+  hangup(
+    repeatable(async () => {
+      manager.reloading()
+      const succeeded = await gateway.reload()
+      const needRestart = gateway.needRestart()
+      const waits = needRestart.length === 0 ? '' : `; a restart is needed for ${needRestart.join(', ')}`
+      manager.ready(`${status}${succeeded ? '' : '; the last reload failed, see the log'}${waits}`)
+    }),
+  )
   const { StopDelaySeconds, DrainSeconds } = config.System.Server
   const limitMs = (StopDelaySeconds + DrainSeconds) * 1_000 + closeGraceMs
   const closed = untilClosed(shell, gateway, { log, limitMs, manager })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -56,6 +56,19 @@ t.test('one gateway, from a SIGHUP while it starts, which does not end it, to it
     gateway.child.kill('SIGHUP')
     await gateway.shows(/policies not reloaded: .*bad\.yaml:1:/)
     t.match((await gateway.call('GET', '/policies', gateway.token)).json, { items: [{ name: 'open' }] })
+  })
+
+  await t.test('a storm of SIGHUP costs no request and no line of the log, and the last file is in force', async t => {
+    const origin = await startOrigin(t)
+    rmSync(join(cwd, 'policies/bad.yaml'))
+    const paths = Array.from({ length: 40 }, (_, call) => `/storm/${call}`)
+    const answers = paths.map(path => proxied(gateway, origin.url + path))
+    for (let times = 0; times < 300; times++) gateway.child.kill('SIGHUP')
+    writeFileSync(join(cwd, 'policies/late.yaml'), 'name: late\ndefault: Deny\n')
+    gateway.child.kill('SIGHUP')
+    t.strictSame(new Set((await Promise.all(answers)).map(({ status }) => status)), new Set([200]))
+    await gateway.shows(/policies reloaded: .*late/)
+    for (const path of paths) await gateway.shows(new RegExp(`"path":"${path}"`))
   })
 
   await t.test('what is not finished within DrainSeconds is cut off, and the exit code is 1', async t => {
