@@ -27,8 +27,14 @@ export function readValueFile(
     }
   } catch (error) {
     const { code, message } = asError(error)
-    return { problem: `the file cannot be read (${code ?? message})` }
+    return { problem: `${path} ${unreadable[code ?? ''] ?? `cannot be read (${code ?? message})`}` }
   }
+}
+
+/** What is wrong with a mounted file most often, and what to do. */
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist: mount it, or correct its path',
+  EACCES: 'may not be read by the user of the gateway: give it the group of that user and the mode 0440',
 }
 
 function fileProblem(mode: number, size: number, isSecret: boolean): string | undefined {

@@ -52,7 +52,7 @@ t.test('a mounted secret is a link that is replaced, as in Kubernetes', async t 
   symlinkSync(first!, data)
   t.match(read(), { Security: { AgentAuth: { TokenIssuance: { Secret: secret } } } })
   unlinkSync(data)
-  t.strictSame(read(), [`env ${name}__FILE: the file cannot be read (ENOENT)`], 'it vanished')
+  t.strictSame(read(), [`env ${name}__FILE: ${data}/secret does not exist: mount it, or correct its path`])
   symlinkSync(second!, data)
   t.match(read(), { Security: { AgentAuth: { TokenIssuance: { Secret: secret.toLowerCase() } } } })
 })
@@ -64,6 +64,7 @@ t.test('a file that cannot be the value is a mistake that does not show what is 
     [file(secret, 0o404, 'open'), 'others can read this secret: give the file the mode 0400 or 0440'],
     [directory, 'must name a regular file'],
     [pipe, 'must name a regular file'],
+    [`${pipe}/x`, `${pipe}/x cannot be read (ENOTDIR)`],
     [file('x'.repeat(70_000), 0o400, 'long'), 'the file must have at most 65536 bytes'],
     [file('', 0o400, 'empty'), 'must not be empty'],
     [file('hush\nhush'.repeat(9), 0o400, 'lines'), 'must not contain control characters'],
