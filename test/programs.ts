@@ -23,8 +23,9 @@ if (missing.length > 0) {
   const command = ['install', '-y', '-qq', '--no-install-recommends', ...missing]
   if (process.getuid?.() === 0 && succeeds('apt-get --version')) {
     console.log(`Installing ${missing.join(', ')}`)
-    // The list of packages may be missing or old.
-    aptGet('update', '-qq') && aptGet(...command)
+    // The list of packages may be missing or old; another apt-get may be at work.
+    const waits = '-oDPkg::Lock::Timeout=600'
+    aptGet('update', '-qq', waits) && aptGet(...command, waits)
   }
   const left = absent()
   if (left.length > 0) {

@@ -261,6 +261,23 @@ t.test('each block of commands is run by a test, or is on record with the reason
   t.strictSame([...used].sort(), listed.sort(), 'nothing is listed that no page has')
 })
 
+/** What blocks may hold, each kind read by a test here or in client-examples.ts; the others are shown alone. */
+const languages = new Set(['sh', 'text', 'yaml', 'json', 'js', 'python', 'ini', 'nginx', 'sql'])
+const looksLikeCommand =
+  /^ *(?:\$ |(?:sudo|curl|npm|npx|node|agent-gateway|docker|docker-compose|kubectl|helm|systemctl|apt-get) \S)/m
+
+t.test('commands stand in blocks of sh alone, which the tests above look for', async t => {
+  for (const [page, text] of pages) {
+    const fences = Array.from(text.matchAll(/^ *```(.*)$/gm), ([, language = '']) => language)
+    t.strictSame(
+      fences.filter((language, index) => (index % 2 === 0 ? !languages.has(language) : language !== '')),
+      [],
+      `${page}: a block has no known language, or is not closed`,
+    )
+    for (const block of blocksOf(text, 'text')) t.notMatch(block, looksLikeCommand, page)
+  }
+})
+
 t.test('a mark stands for a test that looks for it', async t => {
   for (const [mark, file] of Object.entries(commandMarks))
     t.match(readFileSync(join(root, file), 'utf8'), mark.replace(/[ :].*/, ''), mark)

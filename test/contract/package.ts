@@ -14,7 +14,7 @@ function installPackage(t: Test) {
   const folder = testdir(t, {})
   // In a copy: it builds dist/ again, from which other tests start gateways.
   const copy = join(folder, 'source')
-  const left = new Set(['.git', '.tap', 'bench', 'dist', 'node_modules'].map(name => join(root, name)))
+  const left = new Set(['.git', '.tap', 'bench', 'build', 'dist', 'node_modules'].map(name => join(root, name)))
   // Of the tests, the build needs the script that writes the types of the console.
   const types = join(root, 'test/fixtures/console-types.ts')
   const isNeeded = (path: string) => !left.has(path) && (!path.startsWith(join(root, 'test')) || types.startsWith(path))
