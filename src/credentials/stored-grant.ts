@@ -1,18 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
-import type { StoredCredential, StoredCredentialTable } from '../storage/credentials.ts'
+import {
+  type CredentialKey,
+  type StoredCredential,
+  type StoredCredentialTable,
+  subjectFacts,
+} from '../storage/credentials.ts'
 import type { AuditEntry } from '../storage/store.ts'
 import { limitOf, type Obtained, type SourceParts } from './obtain.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
+  type Granted,
   isSame,
   isUsed,
   noRow,
   notGranted,
+  notRenewable,
   type OpenedRow,
+  openOrEmpty,
   openRow,
+  type Revocable,
+  revocable,
   rotatesAfter,
   type SealingKeys,
   type StoredValue,
@@ -51,6 +61,8 @@ const maxTries = 5
  */
 export class StoredGrant {
   readonly #setting: CredentialSetting
+  readonly #key: CredentialKey
+  readonly #limitMs: number
   readonly #parts: StoredGrantParts
   /** The row whose access token this gateway sends. */
   #latest = noRow
@@ -58,17 +70,12 @@ export class StoredGrant {
   #unstored: Unstored | undefined
   #changed = Promise.withResolvers<void>()
 
-  constructor(setting: CredentialSetting, parts: StoredGrantParts) {
+  /** @param subject whose account it is; empty for a credential that all share */
+  constructor(setting: CredentialSetting, parts: StoredGrantParts, subject = '') {
     this.#setting = setting
     this.#parts = parts
-  }
-
-  get #name(): string {
-    return this.#setting.Name ?? ''
-  }
-
-  get #limitMs(): number {
-    return limitOf(this.#setting)
+    this.#key = { name: setting.Name ?? '', subject }
+    this.#limitMs = limitOf(setting)
   }
 
   /** Another access token than this gateway sends: that of a newer version, or one for the refresh token. */
@@ -96,7 +103,7 @@ export class StoredGrant {
   async follow(version: number | undefined): Promise<void> {
     if (version !== undefined && version === this.#latest.version && this.#unstored === undefined) return
     try {
-      const stored = await this.#parts.table.of(this.#name)
+      const stored = await this.#parts.table.of(this.#key)
       const unstored = this.#unstored
       if (unstored !== undefined && isSame(unstored.stored, stored)) this.#unstored = undefined
       // What this gateway has replaces it.
@@ -118,15 +125,15 @@ export class StoredGrant {
   }
 
   /** A person has granted access. In force everywhere when it resolves. */
-  async connect(refreshToken: string, entry: AuditEntry): Promise<void> {
-    await this.#replace(({ held }) => ({ state: 'ready', held: { seeds: held.seeds, refreshToken } }), entry)
+  async connect(granted: Granted, entry: AuditEntry): Promise<void> {
+    await this.#replace(({ held }) => ({ state: 'ready', held: { ...granted, seeds: held.seeds } }), entry)
   }
 
   /** No gateway sends the token any more when it resolves. Returns what is to be revoked at the server. */
-  async disconnect(entry: AuditEntry): Promise<string | undefined> {
+  async disconnect(entry: AuditEntry): Promise<Revocable | undefined> {
     // Another one of the settings counts as used, so that it does not connect the credential again.
     const seed = await this.#seed().catch(() => undefined)
-    const unstored = this.#unstored?.row.held.refreshToken
+    const unstored = revocable(this.#unstored?.row)
     const before = await this.#replace(
       ({ held: { seeds } }) => ({
         state: 'needed',
@@ -134,14 +141,14 @@ export class StoredGrant {
       }),
       entry,
     )
-    return unstored ?? before.held.refreshToken
+    return unstored ?? revocable(before)
   }
 
   /** No gateway sends it any more: a server that does not answer is told to people alone. False: it is not revoked. */
-  async revoke(refreshToken: string): Promise<boolean> {
+  async revoke(revoked: Revocable): Promise<boolean> {
     try {
       const { revoke } = await import('./token-requests.ts')
-      return await revoke(this.#setting, this.#parts, { refreshToken, signal: AbortSignal.timeout(this.#limitMs) })
+      return await revoke(this.#setting, this.#parts, { ...revoked, signal: AbortSignal.timeout(this.#limitMs) })
     } catch (error) {
       this.#parts.report('a token could not be revoked at its server', error)
       return false
@@ -153,8 +160,8 @@ export class StoredGrant {
     entry: AuditEntry | undefined,
   ): Promise<OpenedRow> {
     for (let tries = 0; tries < maxTries; tries++) {
-      const stored = await this.#parts.table.of(this.#name)
-      const row = this.#openedOrEmpty(stored)
+      const stored = await this.#parts.table.of(this.#key)
+      const row = openOrEmpty(this.#parts.sealingKeys, stored)
       const next: OpenedRow = { version: row.version + 1, rotates: 1, ...change(row) }
       if (await this.#parts.table.put(this.#sealed(next), { entry })) return row
     }
@@ -195,7 +202,7 @@ export class StoredGrant {
     const { table, clock } = this.#parts
     const now = clock.now()
     const changed = this.#changed.promise
-    const lease = { name: this.#name, version: row.version, now, until: now + this.#limitMs + leaseMarginMs }
+    const lease = { ...this.#key, version: row.version, now, until: now + this.#limitMs + leaseMarginMs }
     if (!(await table.lease(lease))) {
       await Promise.race([changed, sleep(lookAgainMs, undefined, { signal })])
       return undefined
@@ -205,14 +212,14 @@ export class StoredGrant {
   }
 
   async #redeem(row: OpenedRow, signal: AbortSignal): Promise<Redeemed | undefined> {
-    const { refreshToken, seeds } = row.held
-    if (refreshToken === undefined) throw notGranted(this.#setting)
+    const { refreshToken, seeds, account } = row.held
+    if (refreshToken === undefined) throw notRenewable(this.#setting, row, this.#parts.clock.now())
     try {
       const { redeem } = await import('./token-requests.ts')
       return await redeem(this.#setting, this.#parts, { refreshToken, signal })
     } catch (error) {
       if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
-      const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds } }
+      const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds, account } }
       // The version that another gateway, or a person, has stored meanwhile may be valid.
       if (!(await this.#parts.table.put(this.#sealed(next), {}))) return undefined
       throw error
@@ -223,7 +230,7 @@ export class StoredGrant {
   async #keep(row: OpenedRow, redeemed: Redeemed, at: number): Promise<Obtained | undefined> {
     const { value, lifetimeMs, refreshToken } = redeemed
     const until = lifetimeMs === Number.POSITIVE_INFINITY ? null : at + lifetimeMs
-    const held = { refreshToken: refreshToken ?? row.held.refreshToken, seeds: row.held.seeds }
+    const held = { ...row.held, refreshToken: refreshToken ?? row.held.refreshToken }
     const next: OpenedRow = {
       ...{ version: row.version + 1, state: 'ready', rotates: rotatesAfter(row, refreshToken) },
       held: { ...held, access: { token: value, at, until } },
@@ -251,7 +258,7 @@ export class StoredGrant {
     try {
       if (!(await table.put(unstored.stored, { entry: unstored.entry }))) {
         // It is there, and the answer was lost; or a change of a person, which counts more.
-        const stored = await table.of(this.#name)
+        const stored = await table.of(this.#key)
         if (!isSame(unstored.stored, stored) || this.#latest !== unstored.row) await this.#adopt(stored)
       }
       if (this.#unstored === unstored) this.#unstored = undefined
@@ -264,8 +271,8 @@ export class StoredGrant {
 
   /** `#latest` replaces it. Who took the grant back did not know its token; another grant may end with the token, and stays. */
   #discard(row: OpenedRow | undefined): undefined {
-    const refreshToken = row?.held.refreshToken
-    if (this.#latest.state === 'needed' && refreshToken !== undefined) void this.revoke(refreshToken)
+    const revoked = revocable(row)
+    if (this.#latest.state === 'needed' && revoked !== undefined) void this.revoke(revoked)
   }
 
   async #adopt(stored: StoredCredential | undefined): Promise<void> {
@@ -277,24 +284,17 @@ export class StoredGrant {
     await this.#parts.onChange(accessOf(row, this.#parts.clock.now()), isNeeded ? notGranted(this.#setting) : undefined)
   }
 
-  /** One that cannot be opened is of no use, and can be replaced as well. */
-  #openedOrEmpty(stored: StoredCredential | undefined): OpenedRow {
-    try {
-      return openRow(this.#parts.sealingKeys, stored)
-    } catch {
-      return { ...noRow, version: stored?.version ?? 0 }
-    }
-  }
-
   async #read(): Promise<OpenedRow> {
-    return openRow(this.#parts.sealingKeys, await this.#parts.table.of(this.#name))
+    return openRow(this.#parts.sealingKeys, await this.#parts.table.of(this.#key))
   }
 
   #sealed(row: OpenedRow): StoredCredential {
-    return sealRow(this.#parts.sealingKeys, this.#name, row)
+    return sealRow(this.#parts.sealingKeys, this.#key, row)
   }
 
-  #entry(action: string, details: AuditEntry['details']): AuditEntry {
-    return { at: this.#parts.clock.now(), actor: 'gateway', action, subject: this.#name, requestId: null, details }
+  #entry(action: string, facts: AuditEntry['details']): AuditEntry {
+    const { name, subject } = this.#key
+    const details = { ...subjectFacts(subject), ...facts }
+    return { at: this.#parts.clock.now(), actor: 'gateway', action, subject: name, requestId: null, details }
   }
 }

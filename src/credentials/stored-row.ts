@@ -2,23 +2,41 @@
 import { hash } from 'node:crypto'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { seal, unseal } from '../hitl/seal.ts'
-import type { StoredCredential } from '../storage/credentials.ts'
+import type { CredentialKey, CredentialVersion, StoredCredential } from '../storage/credentials.ts'
 import type { Obtained } from './obtain.ts'
 import { CredentialError } from './state.ts'
 
 /** The first one seals, all of them open. */
 export type SealingKeys = readonly [Uint8Array, ...Uint8Array[]]
 
-/** What is sealed of a row. */
-interface HeldTokens {
+/** The account of a person, as far as people may see it. */
+export interface AccountFacts {
+  /** Id of the person who connected it. */
+  readonly by: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** What its server granted; null when it did not say. */
+  readonly scope: string | null
+  /** Who it is at its server, as that says; null when it does not. */
+  readonly login: string | null
+}
+
+/** What a person has granted. One of the tokens is there. */
+export interface Granted {
+  /** Absent: another access token needs another consent. */
   readonly refreshToken?: string | undefined
   readonly access?: { readonly token: string; readonly at: number; readonly until: number | null } | undefined
+  readonly account?: AccountFacts | undefined
+}
+
+/** What is sealed of a row. */
+interface HeldTokens extends Granted {
   /** SHA-256 of first refresh tokens of the settings that were used, the latest last: none is used twice. */
   readonly seeds: readonly string[]
 }
 
 /** A row that could be opened. */
-export interface OpenedRow extends Omit<StoredCredential, 'sealed' | 'name'> {
+export interface OpenedRow extends Omit<StoredCredential, 'sealed' | keyof CredentialKey> {
   readonly held: HeldTokens
 }
 
@@ -32,16 +50,16 @@ export interface StoredValue extends Obtained {
   readonly isWorn: boolean
 }
 
-export function sealRow([key]: SealingKeys, name: string, { held, ...row }: OpenedRow): StoredCredential {
-  const sealed = seal(key, labelOf(name, row.version), Buffer.from(JSON.stringify(held)))
-  return { name, ...row, sealed }
+export function sealRow([key]: SealingKeys, of: CredentialKey, { held, ...row }: OpenedRow): StoredCredential {
+  const sealed = seal(key, labelOf({ ...of, ...row }), Buffer.from(JSON.stringify(held)))
+  return { ...of, ...row, sealed }
 }
 
 /** @throws CredentialError when it was sealed for another row or version, or with another key */
 export function openRow(keys: SealingKeys, stored: StoredCredential | undefined): OpenedRow {
   if (stored === undefined) return noRow
-  const { name, version, state, rotates, sealed } = stored
-  const plain = unseal(keys, labelOf(name, version), sealed)
+  const { version, state, rotates, sealed } = stored
+  const plain = unseal(keys, labelOf(stored), sealed)
   if (plain === undefined) {
     throw new CredentialError('failing', 'The stored token cannot be opened: it was sealed with another key.')
   }
@@ -49,8 +67,18 @@ export function openRow(keys: SealingKeys, stored: StoredCredential | undefined)
   return { version, state, rotates, held: JSON.parse(plain.toString()) as HeldTokens }
 }
 
-/** A copy of another row, or of another version, does not open. */
-const labelOf = (name: string, version: number): string => `credential:${name}:${version}`
+/** One that cannot be opened is of no use, and can be replaced as well. */
+export function openOrEmpty(keys: SealingKeys, stored: StoredCredential | undefined): OpenedRow {
+  try {
+    return openRow(keys, stored)
+  } catch {
+    return { ...noRow, version: stored?.version ?? 0 }
+  }
+}
+
+/** A copy of another row, of another subject, or of another version, does not open. No name and no version has a colon. */
+const labelOf = ({ name, subject, version }: CredentialVersion): string =>
+  subject === '' ? `credential:${name}:${version}` : `credential:${name}:${subject}:${version}`
 
 /** Unknown before the first renewal of a grant, it counts as 1; a server that has rotated once may do so again. */
 export const rotatesAfter = ({ held, rotates }: OpenedRow, newToken: string | undefined): 0 | 1 =>
@@ -62,6 +90,18 @@ export function accessOf({ held: { access }, state }: OpenedRow, now: number): S
   const lifetimeMs = access.until === null ? Number.POSITIVE_INFINITY : access.until - now
   const isWorn = access.until !== null && lifetimeMs < Math.min(leastLeftMs, (access.until - access.at) / 2)
   return lifetimeMs > 0 ? { value: access.token, lifetimeMs, renewedAt: access.at, isWorn } : undefined
+}
+
+/** What ends a grant at its server. */
+export interface Revocable {
+  readonly token: string
+  readonly hint: 'refresh_token' | 'access_token'
+}
+
+export function revocable(row: OpenedRow | undefined): Revocable | undefined {
+  const { refreshToken, access } = row?.held ?? {}
+  if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token' }
+  return access && { token: access.token, hint: 'access_token' }
 }
 
 /** A stored token with less left, or with less than half of a short life, milliseconds. */
@@ -82,3 +122,9 @@ export const isSame = ({ sealed }: StoredCredential, found: StoredCredential | u
 
 export const notGranted = ({ Name }: CredentialSetting): CredentialError =>
   new CredentialError('needed', `A person must grant access: agent-gateway credential connect ${Name}.`)
+
+/** Why a row without a refresh token gives no other token. Its token is sent until its end, although an upstream may refuse it. */
+export const notRenewable = (setting: CredentialSetting, row: OpenedRow, now: number): CredentialError =>
+  accessOf(row, now) === undefined
+    ? notGranted(setting)
+    : new CredentialError('failing', 'The server gave no refresh token: connect it again when its token has ended.')

@@ -7,6 +7,7 @@ import type { OwnAnswer } from '../upstream/own-requests.ts'
 import { accountOf, privateKey } from './keys.ts'
 import { limitOf, type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
+import type { Revocable } from './stored-row.ts'
 import { answered, clientAuthentication, endpointOf, jsonOf, parametersOf, tokenIn } from './token-server.ts'
 
 /** RFC 6749 section 4.4. */
@@ -133,14 +134,14 @@ export async function redeem(
 export async function revoke(
   setting: CredentialSetting,
   parts: SourceParts,
-  { refreshToken, signal }: { readonly refreshToken: string; readonly signal: AbortSignal },
+  { token, hint, signal }: Revocable & { readonly signal: AbortSignal },
 ): Promise<boolean> {
   const { server, client, options } = await endpointOf(setting, parts, { signal })
   if (server.revocation_endpoint === undefined) return false
   const authentication = await clientAuthentication(setting, parts)
-  const asked = { ...options, additionalParameters: { token_type_hint: 'refresh_token' } }
+  const asked = { ...options, additionalParameters: { token_type_hint: hint } }
   const request = oauth
-    .revocationRequest(server, client, authentication, refreshToken, asked)
+    .revocationRequest(server, client, authentication, token, asked)
     .then(answer => oauth.processRevocationResponse(answer))
   await answered(request)
   return true

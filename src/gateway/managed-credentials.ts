@@ -36,7 +36,7 @@ export function manageCredentials(parts: ManagedCredentialParts): ManagementPart
     async connect(subject, refreshToken, by) {
       const found = find(subject)
       if (found?.grant === undefined) return found && 'notStored'
-      await found.grant.connect(refreshToken, entry('credential.connected', subject, by))
+      await found.grant.connect({ refreshToken }, entry('credential.connected', subject, by))
       return show(found)
     },
     async disconnect(subject, by) {

@@ -7,10 +7,10 @@ import type { AuditTable } from './store.ts'
 import { audit } from './tables/audit.ts'
 
 /**
- * Codes of the console are over in a minute, and leases of webhooks are held by gateways that do not run on the copy. Its
+ * Codes of the console and consents are over in minutes, and leases of webhooks are held by gateways that do not run on the copy. Its
  * trail is verified from the beginning.
  */
-export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'hooks' | 'audit_pass'>
+export type CopiedTable = Exclude<keyof Schema, 'probe' | 'console_codes' | 'consents' | 'hooks' | 'audit_pass'>
 
 /** The primary keys. Tables come after those that they refer to. */
 const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[] } = {
@@ -34,7 +34,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
   spend_raises: ['id'],
-  credentials: ['name'],
+  credentials: ['name', 'subject'],
   token_epoch: ['epoch'],
   deliveries: ['id'],
   audit: ['seq'],

@@ -11,7 +11,7 @@ import type { PolicyRecord } from './policies.ts'
 export type StoreChange =
   | { readonly table: 'agents'; readonly key: string; readonly now: AgentRecord | undefined }
   | { readonly table: 'policies'; readonly key: string; readonly now: PolicyRecord | undefined }
-  | { readonly table: 'credentials'; readonly key: string; readonly now: CredentialVersion }
+  | { readonly table: 'credentials'; readonly key: string; readonly now: CredentialVersion | undefined }
   | { readonly table: 'tokens'; readonly key: 'epoch'; readonly now: string }
   | { readonly table: 'grants'; readonly key: string; readonly now: undefined }
   | { readonly table: 'events'; readonly key: string; readonly now: EventNote }

@@ -103,7 +103,16 @@ export const methods = {
   tools: { digests: 'read', keep: 'write' },
   shapes: { add: 'write', of: 'read', keepSamples: 'write', samples: 'read', clear: 'write', prune: 'write' },
   codes: { keep: 'write', take: 'write' },
-  credentials: { all: 'read', of: 'read', lease: 'write', put: 'write', note: 'write' },
+  credentials: {
+    all: 'read',
+    of: 'read',
+    list: 'read',
+    lease: 'write',
+    put: 'write',
+    note: 'write',
+    keepConsent: 'write',
+    takeConsent: 'write',
+  },
   tokens: { all: 'read' },
   spend: {
     lease: 'write',

@@ -5,7 +5,7 @@
  */
 import type { Generated, Kysely } from 'kysely'
 import type { SpendRow } from '../limits/spend-lease.ts'
-import type { StoredCredential } from './credentials.ts'
+import type { ConsentRecord, StoredCredential } from './credentials.ts'
 import type { ChatIdentity } from './identities.ts'
 import type { ChatMessage } from './messages.ts'
 import type {
@@ -213,6 +213,7 @@ export interface Schema {
   spend_raises: SpendRaiseRow
   console_codes: CodeRecord
   credentials: CredentialRow
+  consents: ConsentRecord
   token_epoch: TokenEpochRow
   deliveries: DeliveryRow
   hooks: HookRow

@@ -128,7 +128,7 @@ async function fillFolder() {
   const raise = { id: 'r1', budget: 'daily', holder: 'an owner', from: 1, until: 2, amount: 1, max: 9 }
   await store.spend.raise(raise, entry('budget.raise'))
   const grant = { version: 1, state: 'ready', rotates: 1, sealed: Uint8Array.from([3, 4]) } as const
-  await store.credentials.put({ name: 'shop', ...grant }, {})
+  await store.credentials.put({ name: 'shop', subject: 'all', ...grant }, {})
   await store.agents.reset(review.bot.id, { status: 'Active' }, entry('admin.reset'))
   await store.close()
   return { data, origin, waiting }

@@ -9,7 +9,7 @@ const isNeeded = { problem: { kind: 'needed', text: /credential connect shop/ } 
 async function connected(more: Parameters<typeof credentialFleet>[0] = {}) {
   const fleet = credentialFleet(more)
   const [one, two] = [fleet.gateway('one'), fleet.gateway('two')]
-  await one.grant.connect('first', entry)
+  await one.grant.connect({ refreshToken: 'first' }, entry)
   return { fleet, one, two }
 }
 
@@ -119,7 +119,7 @@ t.test('a grant that was taken back needs a person, in all gateways, and a new o
   t.match(await two.keeper.renewed(undefined), isNeeded)
   t.equal(fleet.server.asked.length, 1, 'the token is not sent again')
   fleet.server.valid = 'another'
-  await two.grant.connect('another', entry)
+  await two.grant.connect({ refreshToken: 'another' }, entry)
   t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
   t.equal(two.keeper.state.value, 'access-2')
 })
@@ -128,12 +128,12 @@ t.test('a disconnected credential is sent by no gateway, not even by one that re
   const { fleet, one, two } = await connected()
   await one.keeper.renewed(undefined)
   fleet.clock.advance(3_600_000)
-  let taken: string | undefined
+  let taken: unknown
   fleet.server.onAsk = async () => {
     taken = await two.grant.disconnect({ ...entry, action: 'credential.disconnected' })
   }
   t.match(await one.keeper.renewed(undefined), isNeeded)
-  t.equal(taken, 'refresh-1')
+  t.strictSame(taken, { token: 'refresh-1', hint: 'refresh_token' })
   for (const { keeper } of [one, two]) t.match(keeper.state, { value: undefined, ...isNeeded })
 })
 
@@ -191,7 +191,7 @@ t.test('the token of an overtaken renewal stays while there is a new grant, whic
   fleet.server.onAsk = async () => {
     if (!isConnected) {
       isConnected = true
-      await two.grant.connect('refresh-1', entry)
+      await two.grant.connect({ refreshToken: 'refresh-1' }, entry)
     }
   }
   t.equal((await one.keeper.renewed(undefined)).value, 'access-2')
@@ -201,7 +201,7 @@ t.test('the token of an overtaken renewal stays while there is a new grant, whic
 t.test('a server that cannot revoke a token is told to people', async t => {
   const { fleet, one } = await revocableGrant()
   fleet.server.status = 503
-  t.equal(await one.grant.revoke('a token'), false)
+  t.equal(await one.grant.revoke({ token: 'a token', hint: 'refresh_token' }), false)
   t.match(fleet.reports, ['a token could not be revoked at its server'])
 })
 
@@ -221,7 +221,7 @@ t.test('a refresh token counts as rotating until a renewal has shown that it sta
   t.equal(await renew(), 1)
   fleet.server.answer = stays
   t.equal(await renew(), 1, 'a server that has rotated may do so again')
-  await one.grant.connect('anew', entry)
+  await one.grant.connect({ refreshToken: 'anew' }, entry)
   t.equal(rotates(), 1)
 })
 
@@ -282,7 +282,7 @@ t.test('what is stored is sealed for its name and version, and does not open els
   await fleet.change({ ...row, version: 9 })
   t.match(two.keeper.state, { value: undefined, problem: { kind: 'failing' } })
   t.match((await two.keeper.renewed(undefined)).problem, { text: /sealed with another key/ })
-  await two.grant.connect(fleet.server.valid, entry)
+  await two.grant.connect({ refreshToken: fleet.server.valid }, entry)
   t.equal((await two.keeper.renewed(undefined)).value, 'access-2', 'a person can replace it')
 })
 

@@ -198,7 +198,7 @@ t.test('a token of a refresh is revoked where the document says, and nowhere els
   const server = tokenServer()
   const setting = clientSetting({ Type: 'RefreshToken', Issuer: 'https://idp.example', TokenUrl: undefined })
   const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => 'secret' } }
-  const asked = { refreshToken: 'r-1', signal: new AbortController().signal }
+  const asked = { token: 'r-1', hint: 'refresh_token', signal: new AbortController().signal } as const
   const url = 'https://idp.example/.well-known/openid-configuration'
   const document = { issuer: 'https://idp.example', token_endpoint: 'https://idp.example/token' }
   server.documents.set(url, document)

@@ -106,8 +106,13 @@ t.test('a database at each earlier step is brought up to date, and keeps its row
     client.release()
     await connections.close()
     await settings.admin.query(`insert into granted_keys values ('a1', 'k', 5)`)
+    const columns = 'name, version, state, rotates, sealed'
+    await settings.admin.query(`insert into credentials (${columns}) values ('shop', 7, 'ready', 1, 'x')`)
     const store = await openPostgresStore({ settings })
     t.strictSame(await store.hitl.keyHolder('a1', 'k', 4), { hitlId: null }, step)
+    const row = { name: 'shop', subject: '', version: 7, state: 'ready', rotates: 1 } as const
+    t.match(await store.credentials.of(row), row, step)
+    t.equal(await store.credentials.put({ ...row, version: 8, sealed: new Uint8Array() }, {}), true, step)
     await store.close()
   }
 })

@@ -6,6 +6,7 @@ import { locked } from '../statement.ts'
 import type { AgentChange, AgentKey, AgentRecord, AuditEntry } from '../store.ts'
 import type { Unit } from '../unit.ts'
 import { withFacts } from './audit.ts'
+import { removeAccounts } from './credentials.ts'
 import { voidTokens } from './tokens.ts'
 
 const publicColumns = [
@@ -93,6 +94,7 @@ export const agents: Operations<'agents'> = {
     if (await isLastAdmin(unit.db, before)) return 'lastAdmin'
     await unit.db.deleteFrom('agents').where('id', '=', id).execute()
     await unit.db.deleteFrom('seen_tools').where('agentId', '=', id).execute()
+    await removeAccounts(unit, before)
     unit.audit(entry)
     unit.change({ table: 'agents', key: id, now: undefined })
     return 'removed'

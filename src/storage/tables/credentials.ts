@@ -1,26 +1,47 @@
-import type { CredentialNotes, StoredCredential } from '../credentials.ts'
+import { agentSubject, type CredentialNotes, keyText, type StoredCredential, subjectFacts } from '../credentials.ts'
 import type { Operations } from '../methods.ts'
+import type { Db } from '../schema.ts'
+import { locked } from '../statement.ts'
 import type { Unit } from '../unit.ts'
+import { keepCode } from './codes.ts'
 
-const columns = ['name', 'version', 'state', 'rotates', 'sealed'] as const
+const columns = ['name', 'subject', 'version', 'state', 'rotates', 'sealed'] as const
 const unleased = { leaseOwner: null, leaseUntil: null } as const
 
 export const credentials: Operations<'credentials'> = {
   async all(db) {
-    const rows = await db.selectFrom('credentials').select(['name', 'version']).orderBy('name').execute()
+    const rows = await db
+      .selectFrom('credentials')
+      .select(['name', 'subject', 'version'])
+      .orderBy('name')
+      .orderBy('subject')
+      .execute()
     return rows.map(row => ({ ...row }))
   },
 
-  async of(db, name) {
-    const row = await db.selectFrom('credentials').select(columns).where('name', '=', name).executeTakeFirst()
+  async of(db, { name, subject }) {
+    const row = await db
+      .selectFrom('credentials')
+      .select(columns)
+      .where('name', '=', name)
+      .where('subject', '=', subject)
+      .executeTakeFirst()
     return row && { ...row }
   },
 
-  async lease({ db, gateway }, { name, version, now, until }) {
+  async list(db, { name, subject }, limit) {
+    const all = db.selectFrom('credentials').select(columns).orderBy('subject').orderBy('name').limit(limit)
+    const named = name === undefined ? all : all.where('name', '=', name)
+    const rows = await (subject === undefined ? named : named.where('subject', '=', subject)).execute()
+    return rows.map(row => ({ ...row }))
+  },
+
+  async lease({ db, gateway }, { name, subject, version, now, until }) {
     const { numUpdatedRows } = await db
       .updateTable('credentials')
       .set({ leaseOwner: gateway, leaseUntil: until })
       .where('name', '=', name)
+      .where('subject', '=', subject)
       .where('version', '=', version)
       .where(of => of.or([of('leaseUntil', 'is', null), of('leaseUntil', '<=', now), of('leaseOwner', '=', gateway)]))
       .executeTakeFirst()
@@ -29,7 +50,8 @@ export const credentials: Operations<'credentials'> = {
 
   async put(unit, row, notes) {
     if (!(await (row.version === 1 ? insert(unit, row) : replace(unit, row)))) return false
-    unit.change({ table: 'credentials', key: row.name, now: { name: row.name, version: row.version } })
+    const { name, subject, version } = row
+    unit.change({ table: 'credentials', key: keyText(row), now: { name, subject, version } })
     report(unit, notes)
     return true
   },
@@ -37,22 +59,55 @@ export const credentials: Operations<'credentials'> = {
   async note(unit, notes) {
     report(unit, notes)
   },
+
+  async keepConsent(unit, consent, limits) {
+    await keepCode(unit, 'consents', consent, limits)
+  },
+
+  async takeConsent({ db }, hash, now) {
+    const taken = await db
+      .deleteFrom('consents')
+      .where('hash', '=', hash)
+      .where('expiresAt', '>', now)
+      .returningAll()
+      .executeTakeFirst()
+    return taken && { ...taken }
+  },
+}
+
+/** Part of the removal of an agent: its accounts go with it. */
+export async function removeAccounts(unit: Unit, agent: Parameters<typeof agentSubject>[0]): Promise<void> {
+  const gone = unit.db.deleteFrom('credentials').where('subject', '=', agentSubject(agent))
+  for (const key of await gone.returning(['name', 'subject']).execute()) {
+    unit.change({ table: 'credentials', key: keyText(key), now: undefined })
+  }
 }
 
 async function insert({ db }: Unit, row: StoredCredential): Promise<boolean> {
+  if (!(await isSubjectThere(db, row.subject))) return false
   const inserted = await db
     .insertInto('credentials')
     .values({ ...row, ...unleased })
-    .onConflict(of => of.column('name').doNothing())
+    .onConflict(of => of.columns(['name', 'subject']).doNothing())
     .executeTakeFirst()
   return Number(inserted.numInsertedOrUpdatedRows ?? 0) === 1
 }
 
-async function replace({ db }: Unit, { name, version, ...row }: StoredCredential): Promise<boolean> {
+/** An account that is stored while its agent is removed would never be found again. */
+async function isSubjectThere(db: Db, subject: string): Promise<boolean> {
+  const { agentId } = subjectFacts(subject)
+  if (agentId === undefined) return true
+  const agent = db.selectFrom('agents').select(['id', 'createdAt']).where('id', '=', agentId)
+  const found = await locked(db, agent).executeTakeFirst()
+  return found !== undefined && agentSubject(found) === subject
+}
+
+async function replace({ db }: Unit, { name, subject, version, ...row }: StoredCredential): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('credentials')
     .set({ ...row, version, ...unleased })
     .where('name', '=', name)
+    .where('subject', '=', subject)
     .where('version', '=', version - 1)
     .executeTakeFirst()
   return Number(numUpdatedRows) === 1
