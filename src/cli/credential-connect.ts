@@ -1,7 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { StartupError } from '../base/refusals.ts'
-import { beginCodeConsent, type ConsentRequest, deviceConsent } from '../credentials/consent.ts'
+import {
+  beginCodeConsent,
+  type Consented,
+  type ConsentRequest,
+  deviceConsent,
+  finishCodeConsent,
+  refreshTokenIn,
+} from '../credentials/consent.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { CredentialView } from '../credentials/view.ts'
 import { openUpstreams } from '../gateway/upstreams.ts'
@@ -53,9 +60,11 @@ export async function run(shell: Shell): Promise<number> {
   const given = { more: parametersIn(values.param ?? []), port, isDevice: values.device === true }
   const configuration = readConfiguration(shell, values.config)
   const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
-  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls }).catch(error => {
-    throw error instanceof CredentialError ? new StartupError(error.message) : error
-  })
+  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls })
+    .then(refreshTokenIn)
+    .catch(error => {
+      throw error instanceof CredentialError ? new StartupError(error.message) : error
+    })
   const parts = { configuration, at: values.at }
   const path = `/credentials/${encodeURIComponent(name)}`
   await askGateway(shell, parts, { method: 'PUT', path: `${path}/token`, body: { refreshToken } })
@@ -87,7 +96,7 @@ async function consentTo(
   name: string,
   { shell, configuration }: ConsentPlace,
   { port, isDevice, ...asked }: ConsentOptions,
-): Promise<string> {
+): Promise<Consented> {
   const { config, baseDirectory } = configuration
   const setting = config.Credentials.find(({ Name }) => Name === name)
   if (setting?.Type !== 'RefreshToken') {
@@ -108,12 +117,13 @@ async function consentTo(
   }
 }
 
-async function inBrowser(consent: ConsentRequest, shell: Shell, port: number): Promise<string> {
+async function inBrowser(consent: ConsentRequest, shell: Shell, port: number): Promise<Consented> {
   const loopback = await openLoopback(port)
   try {
-    const { url, isAnswer, finish } = await beginCodeConsent(consent, loopback.redirectUri)
-    shell.complain(`Open this address in a browser of this machine, and consent:\n\n${url}\n`)
-    return await finish(await loopback.answer(isAnswer, consent.signal))
+    const begun = await beginCodeConsent(consent, loopback.redirectUri)
+    shell.complain(`Open this address in a browser of this machine, and consent:\n\n${begun.url}\n`)
+    const isAnswer = ({ searchParams }: URL) => searchParams.get('state') === begun.state
+    return await finishCodeConsent(consent, begun, (await loopback.answer(isAnswer, consent.signal)).searchParams)
   } finally {
     loopback.close()
   }

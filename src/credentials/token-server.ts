@@ -18,15 +18,24 @@ export interface TokenEndpoint {
   readonly options: { readonly signal: AbortSignal; readonly [oauth.customFetch]: TokenFetch }
 }
 
-/** Rejects when the document of the issuer cannot be had. @param tokenUrl instead of that of the settings */
+interface EndpointOptions {
+  readonly signal: AbortSignal
+  /** Instead of that of the settings. */
+  readonly tokenUrl?: string | undefined
+  /** Called with an id token beside an access token. */
+  readonly onIdToken?: ((token: unknown) => void) | undefined
+}
+
+/** Rejects when the document of the issuer cannot be had. */
 export async function endpointOf(
   setting: CredentialSetting,
   parts: SourceParts,
-  { signal, tokenUrl = setting.TokenUrl }: { readonly signal: AbortSignal; readonly tokenUrl?: string | undefined },
+  { signal, tokenUrl = setting.TokenUrl, onIdToken }: EndpointOptions,
 ): Promise<TokenEndpoint> {
   const { Issuer, Name, ClientId = 'agent-gateway' } = setting
   // An assertion names its client itself.
-  const rest = { client: { client_id: ClientId }, options: { [oauth.customFetch]: fetchWith(setting, parts), signal } }
+  const fetch = fetchWith(setting, parts, onIdToken)
+  const rest = { client: { client_id: ClientId }, options: { [oauth.customFetch]: fetch, signal } }
   if (tokenUrl !== undefined) {
     return { server: { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl }, ...rest }
   }
@@ -137,7 +146,11 @@ function problemOf(error: unknown): unknown {
 type TokenFetch = NonNullable<oauth.TokenEndpointRequestOptions[typeof oauth.customFetch]>
 
 /** The library's requests take the gateway's way to other servers, with its checks of addresses; no redirect is followed. */
-function fetchWith(setting: CredentialSetting, { ownRequests }: SourceParts): TokenFetch {
+function fetchWith(
+  setting: CredentialSetting,
+  { ownRequests }: SourceParts,
+  onIdToken: EndpointOptions['onIdToken'],
+): TokenFetch {
   return async (url, { headers, body = '', signal }) => {
     const fields = [...Object.entries(headers), ['accept-encoding', 'identity']].flat()
     const message = { url, headers: fields, body: String(body) }
@@ -146,7 +159,7 @@ function fetchWith(setting: CredentialSetting, { ownRequests }: SourceParts): To
       throw new CredentialError('failing', 'The token server sent a compressed answer.')
     // A revocation is answered without a body (RFC 7009 section 2.2).
     if (answer.status === 200 && answer.body.byteLength === 0) return new Response(null)
-    const { status, text } = mended(answer.status, answer.body)
+    const { status, text } = mended(answer.status, answer.body, onIdToken)
     return new Response(text, { status, headers: { 'content-type': 'application/json' } })
   }
 }
@@ -155,8 +168,13 @@ function fetchWith(setting: CredentialSetting, { ownRequests }: SourceParts): To
  * Answers of servers that differ from RFC 6749 section 5 in ways that are known and harmless: no `token_type`, the life as
  * text, an error with status 200. An id token says nothing about the access.
  */
-function mended(status: number, body: Uint8Array): { readonly status: number; readonly text: string } {
-  const { id_token: _, ...answer } = jsonOf(body)
+function mended(
+  status: number,
+  body: Uint8Array,
+  onIdToken: EndpointOptions['onIdToken'],
+): { readonly status: number; readonly text: string } {
+  const { id_token: idToken, ...answer } = jsonOf(body)
+  onIdToken?.(idToken)
   if (status === 200 && typeof answer['error'] === 'string') return { status: 400, text: JSON.stringify(answer) }
   const { expires_in: seconds, token_type: type = 'bearer' } = answer
   const life = typeof seconds === 'string' && /^\d{1,9}$/.test(seconds) ? { expires_in: Number(seconds) } : {}

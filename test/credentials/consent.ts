@@ -1,7 +1,7 @@
 /** What a person grants in a browser, and who else may answer. Threat T87. */
 import t from 'tap'
 import type { CredentialSetting } from '../../src/config/credentials.ts'
-import { beginCodeConsent, deviceConsent } from '../../src/credentials/consent.ts'
+import { beginCodeConsent, deviceConsent, finishCodeConsent, refreshTokenIn } from '../../src/credentials/consent.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
 
@@ -27,17 +27,23 @@ t.test(
   'a person is asked for what the settings name, with PKCE, and the code is exchanged with its verifier',
   async t => {
     const server = tokenServer()
-    const { url, isAnswer, finish } = await beginCodeConsent(consentTo(server), redirectUri)
-    const asked = Object.fromEntries(new URL(url).searchParams)
+    const consent = consentTo(server)
+    const begun = await beginCodeConsent(consent, redirectUri)
+    const asked = Object.fromEntries(new URL(begun.url).searchParams)
     t.match(asked, {
       ...{ tenant: '1', response_type: 'code', client_id: 'a client', redirect_uri: redirectUri },
       ...{ scope: 'read offline_access', code_challenge_method: 'S256', access_type: 'offline' },
     })
-    const callback = new URL(`${redirectUri}?code=c-1&state=${asked['state']}&iss=${issuer}`)
-    t.ok(isAnswer(callback))
-    t.notOk(isAnswer(new URL(`${redirectUri}?code=c-1&state=other`)))
-    server.answer = granted
-    t.equal(await finish(callback), 'r-1')
+    t.equal(asked['state'], begun.state)
+    server.answer = {
+      ...granted,
+      id_token: `e30.${Buffer.from('{"email":"anna@example.com"}').toString('base64url')}.`,
+    }
+    const answer = new URLSearchParams({ code: 'c-1', state: begun.state, iss: issuer })
+    t.match(await finishCodeConsent(consent, begun, answer), {
+      ...{ refreshToken: 'r-1', access: { token: 'a', until: null } },
+      ...{ scope: 'read', missing: [], login: 'anna@example.com' },
+    })
     t.match(server.asked[0]?.form, { grant_type: 'authorization_code', code: 'c-1', redirect_uri: redirectUri })
     t.match(server.asked[0]?.form['code_verifier'], /^[\w-]{43,}$/)
   },
@@ -45,9 +51,11 @@ t.test(
 
 t.test('an answer of another server, one without a code and a refusal grant nothing', async t => {
   const server = tokenServer()
-  const { url, finish } = await beginCodeConsent(consentTo(server), redirectUri)
-  const state = new URL(url).searchParams.get('state')
-  const finished = (query: string) => finish(new URL(`${redirectUri}?${query}`)).catch(error => error)
+  const consent = consentTo(server)
+  const begun = await beginCodeConsent(consent, redirectUri)
+  const { state } = begun
+  const finished = (query: string) =>
+    finishCodeConsent(consent, begun, new URLSearchParams(query)).catch(error => error)
   t.match(await finished(`code=c&state=${state}&iss=https://evil.example`), { message: /not that of this server/ })
   t.match(await finished('code=c&state=other'), { message: /not that of this server/ })
   t.match(await finished(`state=${state}&error=access_denied`), {
@@ -59,15 +67,29 @@ t.test('an answer of another server, one without a code and a refusal grant noth
   t.equal(server.asked.length, 0)
 })
 
-t.test('more scopes than were asked for are refused, and so is a grant that cannot be renewed', async t => {
-  const server = tokenServer()
-  const { url, finish } = await beginCodeConsent(consentTo(server), redirectUri)
-  const callback = new URL(`${redirectUri}?code=c&state=${new URL(url).searchParams.get('state')}`)
-  server.answer = { ...granted, scope: 'read write' }
-  t.match(await finish(callback).catch(error => error), { message: /more scopes/ })
-  server.answer = { ...granted, refresh_token: undefined }
-  t.match(await finish(callback).catch(error => error), { message: /no refresh token.*offline_access/ })
-})
+t.test(
+  'more scopes than were asked for are refused, fewer are named, and what cannot be renewed is told apart',
+  async t => {
+    const server = tokenServer()
+    const consent = consentTo(server)
+    const begun = await beginCodeConsent(consent, redirectUri)
+    const finish = (answer: object) => {
+      server.answer = answer
+      return finishCodeConsent(consent, begun, new URLSearchParams({ code: 'c', state: begun.state }))
+    }
+    t.match(await finish({ ...granted, scope: 'read write' }).catch(error => error), { message: /more scopes/ })
+    t.match(await finish({ ...granted, scope: '' }), { scope: '', missing: ['read'], login: null })
+    t.match(await finish({ ...granted, scope: undefined, id_token: 'a.b.c' }), {
+      scope: null,
+      missing: [],
+      login: null,
+    })
+    const once = await finish({ ...granted, refresh_token: undefined, expires_in: 60 })
+    t.match(once, { refreshToken: undefined, missing: ['offline_access'] })
+    t.equal(once.access!.until! - once.access!.at, 60_000)
+    t.throws(() => refreshTokenIn(once), { message: /no refresh token.*offline_access/ })
+  },
+)
 
 t.test('a device asks in the pace of the server until the person has entered the code', async t => {
   const server = tokenServer()
@@ -84,7 +106,7 @@ t.test('a device asks in the pace of the server until the person has entered the
     Object.assign(server, { status, answer })
   }
   const ways = { onPrompt: (prompt: unknown) => prompts.push(prompt), wait: async (ms: number) => waits.push(ms) }
-  t.equal(await deviceConsent(consentTo(server), ways), 'r-1')
+  t.match(await deviceConsent(consentTo(server), ways), { refreshToken: 'r-1' })
   t.strictSame(prompts, [{ url: `${issuer}/enter`, code: 'AB-CD' }])
   t.strictSame(waits, [2_000, 2_000, 7_000])
   t.match(server.asked[0]?.form, { scope: 'read offline_access', access_type: 'offline' })

@@ -1,6 +1,6 @@
 /** Tokens of credentials: one gateway at a time may redeem one, and no version replaces another unseen. Threat T87. */
 import type { Test } from 'tap'
-import { agentSubject, ownerSubject, type StoredCredential } from '../../../src/storage/credentials.ts'
+import { agentSubject, allSubject, ownerSubject, type StoredCredential } from '../../../src/storage/credentials.ts'
 import type { AgentRecord, Store } from '../../../src/storage/store.ts'
 import { eventually } from '../../fixtures/gateway.ts'
 import { agent, type Engine, entry, trail } from './samples.ts'
@@ -74,6 +74,7 @@ export function credentials(t: Test, engine: Engine, { other, isOne }: { other: 
     for (const one of [anna, row(1)]) t.match(await store.credentials.of(one), { version: 1, subject: one.subject })
     t.match(await store.credentials.list({ name: 'shop' }, 2), [{ subject: '' }, { subject: 'owner anna' }])
     t.match(await store.credentials.list({ subject: 'owner bob' }, 9), [{ name: 'shop', version: 2 }])
+    t.strictSame(await store.credentials.list({ subject: allSubject }, 9), [])
     t.strictSame(keys, ['shop', 'shop owner anna', 'shop owner bob', 'shop owner bob'])
   })
 
