@@ -92,6 +92,12 @@ export const refusalKinds = {
     title: 'Credential needed',
     detail: 'The gateway has no access to this upstream any more. A person must grant it again; a retry does not help.',
   },
+  own_token_needed: {
+    status: 403,
+    title: 'Own token needed',
+    detail:
+      'This upstream gets a token that is had for that of the agent. Call with a JWT of the identity provider, not with a key or a token of the gateway.',
+  },
   forbidden: { status: 403, title: 'Forbidden', detail: 'This operation needs a role that the caller does not have.' },
   own_request: {
     status: 403,

@@ -1,11 +1,12 @@
 import { getHeapStatistics } from 'node:v8'
 import { normaliseHost } from '../base/host.ts'
 import { budgetsProblem } from './budgets.ts'
-import { credentialsProblem, secretsProblem, upstreamsProblem } from './credentials.ts'
+import { credentialsProblem, secretsProblem } from './credentials.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
 import { linkProblem, mailProblem, pushProblem, serviceProblem, slackProblem } from './receivers.ts'
 import { type Config, schema } from './schema.ts'
 import { type Setting, settingsOf } from './setting.ts'
+import { upstreamsProblem } from './upstreams.ts'
 
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {
@@ -156,7 +157,10 @@ const checks: readonly CrossCheck[] = [
       'must be set when Storage:Provider is PostgreSQL: all gateways need one authority, and none is made then',
   },
   { settings: [schema.Secrets], problem: config => secretsProblem(config) ?? false },
-  { settings: [schema.Credentials, schema.Secrets], problem: config => credentialsProblem(config) ?? false },
+  {
+    settings: [schema.Credentials, schema.Secrets, Provider],
+    problem: config => credentialsProblem(config, config.Security.AgentAuth.ExternalIdentity.Provider) ?? false,
+  },
   {
     settings: [schema.Upstreams, schema.Credentials, schema.Security.AgentAuth.CustomHeaderName],
     problem: config => upstreamsProblem(config, config.Security.AgentAuth.CustomHeaderName) ?? false,

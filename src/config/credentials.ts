@@ -1,18 +1,5 @@
-import {
-  awsName,
-  commandPart,
-  credentialHeader,
-  credentialName,
-  credentialPrefix,
-  hostAndPort,
-  httpsUrl,
-  jsonPointer,
-  pathPrefix,
-  queryName,
-  uuid,
-  variableName,
-} from './formats.ts'
-import { boolean, choice, integer, list, objects, optional, type SettingValues, text } from './setting.ts'
+import { awsName, commandPart, credentialName, httpsUrl, jsonPointer, variableName } from './formats.ts'
+import { choice, integer, list, objects, optional, type SettingValues } from './setting.ts'
 
 /** Secrets by name: where the gateway reads them. */
 export const secrets = objects(
@@ -42,6 +29,8 @@ const tokenTypes = [
   'RefreshToken',
   'JwtBearer',
   'TokenExchange',
+  'AgentTokenExchange',
+  'IdJag',
   'GitHubApp',
   'Vault',
   'Aws',
@@ -64,13 +53,29 @@ export const credentials = objects(
     ClientAuth: choice(
       ['Basic', 'Post', 'PrivateKeyJwt', 'Assertion', 'None'],
       'Basic',
-      'How the client of ClientCredentials and RefreshToken proves who it is; None: a public client, without Secret.',
+      'How the client proves who it is; None: a public client, without Secret.',
+    ),
+    ResourceClientId: optional('Client that the gateway is at the server of the resource, for IdJag; else ClientId.'),
+    ResourceSecret: optional(
+      'Name of the secret of that client. Without it: the key of PrivateKeyJwt, or a public client.',
+      credentialName,
     ),
     Scope: optional('Scope that is asked for.'),
-    Audience: optional('Audience that is asked for, or of the assertion of JwtBearer.'),
+    Audience: optional(
+      'Audience that is asked for, or of the assertion of JwtBearer; of IdJag the issuer of the resource.',
+    ),
     Resource: optional('Resource that the token is for (RFC 8707).', httpsUrl),
     Subject: optional(
       'User name of Basic, user of JwtBearer, id of the installation of GitHubApp, role of Aws or Vault, service account of Google.',
+    ),
+    SubjectTokenType: choice(
+      ['AccessToken', 'IdToken', 'Jwt'],
+      'AccessToken',
+      'What the token of the agent is for the server of AgentTokenExchange and IdJag (RFC 8693 section 3).',
+    ),
+    ActorToken: optional(
+      'Name of the secret with a token of the gateway itself, of AgentTokenExchange.',
+      credentialName,
     ),
     RefreshToken: optional(
       'Name of the secret with the first refresh token, when nobody connects the credential: see docs/credentials.md.',
@@ -83,41 +88,19 @@ export const credentials = objects(
   'Credentials that renew themselves, by name: see docs/credentials.md.',
 )
 
-export const upstreams = objects(
-  {
-    Host: optional(
-      'Host that gets the credential: a name or pattern, with :port unless it is the usual one.',
-      hostAndPort,
-    ),
-    Paths: list('Path prefixes that get it; empty: all paths.', pathPrefix),
-    Agent: optional('UUID of the only agent that gets it.', uuid),
-    Policy: optional('Only agents with this policy get it.'),
-    Header: text('Authorization', 'Header field of the credential.', credentialHeader),
-    Query: optional('Query parameter of the credential, instead of Header.', queryName),
-    Prefix: optional('Text before the value, such as "Bearer ".', credentialPrefix),
-    Credential: optional('Name of the credential, of Credentials.', credentialName),
-    ValueFromEnv: optional('Environment variable with the value.', variableName),
-    ValueFromFile: optional('File with the value, relative to gateway.yaml; readable by its owner alone.'),
-    Override: choice(
-      ['Refuse', 'Replace', 'Keep'],
-      'Refuse',
-      'When the agent sends this field itself: refuse it, replace its value, such as the placeholder of an SDK, or keep it.',
-    ),
-    AllowHttp: boolean(false, 'Also send it without TLS.'),
-  },
-  'Credentials that the gateway adds to requests, so that agents hold none: see docs/credentials.md.',
-)
-
 export type SecretSetting = SettingValues<typeof secrets>[number]
 export type CredentialSetting = SettingValues<typeof credentials>[number]
-export type UpstreamSetting = SettingValues<typeof upstreams>[number]
 
 /** The settings that are read together. */
 interface CredentialSettings {
   readonly Secrets: readonly SecretSetting[]
   readonly Credentials: readonly CredentialSetting[]
-  readonly Upstreams: readonly UpstreamSetting[]
 }
+
+/** Types whose token is had for that of the agent that calls: each agent has its own. */
+const agentTypes: ReadonlySet<string> = new Set(['AgentTokenExchange', 'IdJag'])
+
+export const isForAgentToken = ({ Type }: Pick<CredentialSetting, 'Type'>): boolean => agentTypes.has(Type)
 
 /** What is wrong with the secrets; undefined when nothing is. */
 export function secretsProblem(settings: CredentialSettings): string | undefined {
@@ -140,6 +123,7 @@ function storeProblem(secret: SecretSetting, { Credentials, Secrets }: Credentia
     if (name === undefined) continue
     const credential = Credentials.find(({ Name }) => Name === name)
     if (credential === undefined) return 'Credential must name an entry of Credentials'
+    if (isForAgentToken(credential)) return `a store cannot be read with ${credential.Type}: no agent asks it`
     const read = [credential.Secret, credential.RefreshToken]
     if (read.includes(secret.Name)) return 'its Credential needs this secret itself'
     for (const { Name, Credential } of Secrets) if (read.includes(Name)) met.add(Credential)
@@ -147,9 +131,15 @@ function storeProblem(secret: SecretSetting, { Credentials, Secrets }: Credentia
   return undefined
 }
 
-export function credentialsProblem({ Credentials, Secrets }: CredentialSettings): string | undefined {
+/** @param provider identity provider of agents, if there is one */
+export function credentialsProblem(
+  { Credentials, Secrets }: CredentialSettings,
+  provider: string | undefined,
+): string | undefined {
   return entriesProblem(Credentials, entry => {
     const { Type } = entry
+    if (isForAgentToken(entry) && provider === undefined)
+      return `${Type} needs Security:AgentAuth:ExternalIdentity: agents call with tokens of that provider`
     const missing = needed[Type].filter(name => isMissing(entry[name]))
     if (missing.length > 0) return `${missing.join(' and ')} must be set for ${Type}`
     const isLogin = (entry.ClientId === undefined) !== (entry.Subject === undefined)
@@ -163,13 +153,33 @@ function secretProblem(entry: CredentialSetting, known: readonly SecretSetting[]
   const isKnown = (name: string | undefined) => known.some(({ Name }) => Name === name)
   if (RefreshToken !== undefined && Type !== 'RefreshToken') return `RefreshToken must not be set for ${Type}`
   if (RefreshToken !== undefined && !isKnown(RefreshToken)) return 'RefreshToken must name an entry of Secrets'
+  const problem = agentTokenProblem(entry, isKnown)
+  if (problem !== undefined) return problem
   if (ClientAuth !== 'None') return isKnown(Secret) ? undefined : 'Secret must name an entry of Secrets'
-  if (Type !== 'RefreshToken') return 'ClientAuth None is of RefreshToken alone'
+  if (!isPublic.has(Type)) return `ClientAuth must not be None for ${Type}`
   return Secret === undefined ? undefined : 'Secret must not be set with ClientAuth None'
 }
 
+/** Types whose client may have no secret: a token, of a person or an agent, says more. */
+const isPublic: ReadonlySet<string> = new Set(['RefreshToken', ...agentTypes])
+
+function agentTokenProblem(
+  { Type, Audience, ActorToken, ClientAuth, ResourceClientId, ResourceSecret }: CredentialSetting,
+  isKnown: (name: string | undefined) => boolean,
+): string | undefined {
+  if (ActorToken !== undefined && Type !== 'AgentTokenExchange') return `ActorToken must not be set for ${Type}`
+  if (ActorToken !== undefined && !isKnown(ActorToken)) return 'ActorToken must name an entry of Secrets'
+  if (isForAgentToken({ Type }) && ClientAuth === 'Assertion') return `ClientAuth must not be Assertion for ${Type}`
+  if (Type !== 'IdJag') {
+    return (ResourceClientId ?? ResourceSecret) && 'ResourceClientId and ResourceSecret are for IdJag alone'
+  }
+  if (ResourceSecret !== undefined && !isKnown(ResourceSecret)) return 'ResourceSecret must name an entry of Secrets'
+  const problem = httpsUrl(Audience ?? '')
+  return problem && `Audience: ${problem}`
+}
+
 /** Types that ask a server which the settings name. */
-const asksServer: ReadonlySet<string> = new Set(['ClientCredentials', 'RefreshToken', 'TokenExchange'])
+const asksServer: ReadonlySet<string> = new Set(['ClientCredentials', 'RefreshToken', 'TokenExchange', ...agentTypes])
 
 function serverProblem({ Issuer, TokenUrl, Type }: CredentialSetting): string | undefined {
   if (Issuer !== undefined && TokenUrl !== undefined) return 'Issuer and TokenUrl must not both be set'
@@ -186,6 +196,8 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
   RefreshToken: ['ClientId'],
   JwtBearer: [],
   TokenExchange: [],
+  AgentTokenExchange: ['ClientId'],
+  IdJag: ['ClientId', 'Audience'],
   GitHubApp: ['ClientId', 'Subject'],
   Vault: ['TokenUrl'],
   Aws: ['Services', 'Regions'],
@@ -206,66 +218,3 @@ function entriesProblem<E extends { readonly Name: string | undefined }>(
   })
   return problems.length === 0 ? undefined : problems.join('; ')
 }
-
-/** @param tokenHeader field in which agents send their tokens */
-export function upstreamsProblem(
-  { Upstreams, Credentials }: CredentialSettings,
-  tokenHeader: string,
-): string | undefined {
-  const problems = Upstreams.flatMap((entry, index) => {
-    const problem = sourceProblem(entry, Credentials) ?? placeProblem(entry, tokenHeader)
-    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-  })
-  return problems.length === 0 ? undefined : problems.join('; ')
-}
-
-function sourceProblem(entry: UpstreamSetting, known: readonly CredentialSetting[]): string | undefined {
-  const { Host, Credential, ValueFromEnv, ValueFromFile } = entry
-  if (Host === undefined) return 'Host must be set'
-  const sources = [Credential, ValueFromEnv, ValueFromFile].filter(source => source !== undefined)
-  if (sources.length !== 1) return 'one of Credential, ValueFromEnv and ValueFromFile must be set'
-  if (Credential === undefined) return undefined
-  const credential = known.find(({ Name }) => Name === Credential)
-  if (credential === undefined) return 'Credential must name an entry of Credentials'
-  const [, domain = ''] = /^\*?\.(.*?)(?::\d+)?$/.exec(Host.toLowerCase()) ?? []
-  return !isOfOneHost.has(credential.Type) && tenantDomains.has(domain)
-    ? 'Host must be one name: others may have theirs below this domain'
-    : undefined
-}
-
-/** A signature is of no use for another host, and a fixed value is the operator's choice. */
-const isOfOneHost: ReadonlySet<string> = new Set(['Value', 'Aws'])
-
-/** Domains below which anybody can have a name: a token must not go to all of them. */
-const tenantDomains: ReadonlySet<string> = new Set([
-  'amazonaws.com',
-  'appspot.com',
-  'azurewebsites.net',
-  'blob.core.windows.net',
-  'cloudfront.net',
-  'firebaseapp.com',
-  'github.io',
-  'herokuapp.com',
-  'myshopify.com',
-  'netlify.app',
-  'ngrok.io',
-  'onrender.com',
-  'pages.dev',
-  'run.app',
-  'vercel.app',
-  'web.app',
-  'workers.dev',
-])
-
-function placeProblem(entry: UpstreamSetting, tokenHeader: string): string | undefined {
-  const { Header, Query } = entry
-  if (isBareScheme(entry)) return 'Prefix must end with a space, in quotes: "Bearer "'
-  if (Query === undefined) {
-    return Header.toLowerCase() === tokenHeader.toLowerCase() ? 'Header must not be CustomHeaderName' : undefined
-  }
-  return Header === 'Authorization' ? undefined : 'Header and Query must not both be set'
-}
-
-/** Without a space the scheme and the credential would be one word, which no server takes. */
-const isBareScheme = ({ Header, Prefix = '' }: UpstreamSetting): boolean =>
-  /^authorization$/i.test(Header) ? /^[\w-]+$/.test(Prefix) : /^(?:bearer|basic|token)$/i.test(Prefix)

@@ -1,7 +1,7 @@
 import { mapValues } from '../base/records.ts'
 import { defaultRisk, riskSignals } from '../policy/risk/risk-signals.ts'
 import { budgets } from './budgets.ts'
-import { credentials, secrets, upstreams } from './credentials.ts'
+import { credentials, secrets } from './credentials.ts'
 import { secretProblem } from './entropy.ts'
 import {
   cidr,
@@ -41,6 +41,7 @@ import {
 } from './setting.ts'
 import { fleet, storage } from './storage.ts'
 import { tracing } from './tracing.ts'
+import { upstreams } from './upstreams.ts'
 
 /** Points of each risk signal; 0 switches it off, less than 0 speaks for the request. */
 const signalPoints = mapValues(riskSignals, ({ points, meaning }) => integer(points, meaning, { min: -100, max: 100 }))

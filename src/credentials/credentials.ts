@@ -3,7 +3,8 @@ import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.
 import type { Origin } from '../base/origin.ts'
 import { isRefusal, type Refusal, refuse, StartupError } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
-import type { CredentialSetting, UpstreamSetting } from '../config/credentials.ts'
+import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
+import type { UpstreamSetting } from '../config/upstreams.ts'
 import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import type { AgentRecord } from '../storage/store.ts'
@@ -12,7 +13,8 @@ import { isSendable } from './obtain.ts'
 import { type CredentialPlace, hasParameter, withCredential } from './placement.ts'
 import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
-import type { CredentialTable } from './table.ts'
+import { refuseSubject, type SubjectToken } from './subject-token.ts'
+import type { CredentialTable, WantedCredential } from './table.ts'
 
 /** What of an agent says which credentials its requests get. */
 export type CredentialAgent = Pick<AgentRecord, 'id' | 'policyName'>
@@ -25,10 +27,13 @@ export interface CredentialRequest {
   readonly rawHeaders: readonly string[]
   /** Names among them that are not sent upstream anyway, as `foldName` writes them. */
   readonly tokenNames: readonly string[]
+  /** The token that it came with, if others may have credentials for it. */
+  readonly subjectToken?: SubjectToken | undefined
+  readonly isApproved?: boolean
 }
 
 /** A credential that a request gets. It stays as it was picked when the settings change before the request is sent. */
-export interface PickedCredential {
+export interface PickedCredential extends Omit<WantedCredential, 'name'> {
   readonly place: CredentialPlace
   /** Name in `Credentials`; undefined for a value that stands in `Upstreams` itself. */
   readonly name: string | undefined
@@ -59,6 +64,15 @@ export interface Credentials {
   ready(picked: readonly PickedCredential[], isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
   /** The request with the values as they are now. Called right before it is sent, once they are ready. */
   place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
+  /**
+   * Before a request is held: what it gets for the token of its agent is had now, since it comes without the token later. A
+   * refusal when it cannot be had.
+   */
+  hold(picked: readonly PickedCredential[]): Refusal | undefined | Promise<Refusal | undefined>
+  /** The rights of an agent have changed: nothing that was had for its tokens is known from here on. */
+  forget(agentId: string): void
+  /** Forgets what was had for tokens that have ended. Call about every second. */
+  sweep(): void
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
   renew(picked: readonly PickedCredential[]): Promise<boolean>
   /**
@@ -81,6 +95,8 @@ export interface CredentialOptions extends SecretPlaces {
 interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'source' | 'value' | 'prefix'> {
   /** The credential, if it signs. */
   readonly signer: CredentialSetting | undefined
+  /** Whether it is had for the token of the agent. */
+  readonly isForToken: boolean
   readonly setting: UpstreamSetting
   readonly host: HostAndPort
 }
@@ -97,8 +113,8 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
   let entries = await read(options.Upstreams)
 
   const ready: Credentials['ready'] = (picked, isOnce) => {
-    for (const { name } of picked) {
-      const found = name === undefined ? undefined : table.ready(name, isOnce)
+    for (const one of picked) {
+      const found = isNamed(one) ? table.ready(one, isOnce) : undefined
       if (found !== undefined)
         return found instanceof Promise ? found.then(late => late ?? ready(picked, isOnce)) : found
     }
@@ -117,7 +133,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     place(picked, message, origin) {
       let placed = message
       for (const one of picked) {
-        const found = one.name === undefined ? { value: one.value, version: 0 } : table.fresh(one.name)
+        const found = isNamed(one) ? table.fresh(one) : { value: one.value, version: 0 }
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
         const { sent, changed } = placeOne(one, found.value, { message: placed, origin, now: options.now() })
         one.sent = { value: sent, version: found.version }
@@ -126,11 +142,18 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       }
       return placed
     },
+    hold: picked =>
+      ready(
+        picked.filter(({ subject }) => subject !== undefined),
+        false,
+      ),
+    forget: agentId => table.forget(agentId),
+    sweep: () => table.sweep(),
     async renew(picked) {
-      const asked = picked.flatMap(({ name, sent }) => (name && sent ? [table.renew(name, sent.version)] : []))
+      const asked = picked.flatMap(one => (isNamed(one) && one.sent ? [table.renew(one, one.sent.version)] : []))
       const isNew = (await Promise.all(asked)).some(Boolean)
       // The life of another one may have ended meanwhile.
-      return isNew && picked.every(({ name }) => name === undefined || table.fresh(name) !== undefined)
+      return isNew && picked.every(one => !isNamed(one) || table.fresh(one) !== undefined)
     },
     async prepare(upstreams) {
       const next = await read(upstreams)
@@ -145,7 +168,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
   const picked: PickedCredential[] = []
   const taken = new Set<string>()
   for (const entry of entries) {
-    const { setting, place, name, source, value, prefix, signer } = entry
+    const { setting, place, name, source, value, prefix, signer, isForToken } = entry
     // Of several entries for one place the first counts.
     const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
     if (taken.has(key) || !applies(entry, request)) continue
@@ -154,10 +177,16 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
     if (isRefusal(scope)) return scope
     if (scope === undefined && setting.Override !== 'Replace' && sendsItself(place, request)) {
       if (setting.Override === 'Refuse') return conflict(place)
-    } else picked.push({ place, name, source, value, prefix, scope, sent: undefined })
+      continue
+    }
+    const subject = isForToken ? request.subjectToken : undefined
+    if (isForToken && subject === undefined) return refuseSubject(source, request.isApproved === true)
+    picked.push({ ...{ place, name, source, value, prefix, scope, subject }, state: undefined, sent: undefined })
   }
   return picked.length === 0 ? undefined : picked
 }
+
+const isNamed = (picked: PickedCredential): picked is PickedCredential & WantedCredential => picked.name !== undefined
 
 /** A credential in its place; what it shows to the upstream must not come back. */
 function placeOne(
@@ -181,6 +210,7 @@ async function entryOf(setting: UpstreamSetting, index: number, options: Credent
     ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
     source: Credential ?? ValueFromEnv ?? ValueFromFile ?? '',
     signer: type === 'Aws' ? credential : undefined,
+    isForToken: isForAgentToken({ Type: type }),
     value: await readValue(setting, index, options),
     prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
   }

@@ -21,6 +21,8 @@ export interface SourceParts {
   readonly clock: Pick<Clock, 'now'>
   /** The value that there is, while it may be sent. */
   readonly current?: string | undefined
+  /** The token of the agent, for types that are had for it. */
+  readonly subjectToken?: string
 }
 
 /** Rejects with a CredentialError, or another error whose message has no value. */

@@ -15,6 +15,8 @@ export const sources: Readonly<Record<Exclude<CredentialSetting['Type'], 'Refres
   ClientCredentials: async (...asked) => (await import('./token-requests.ts')).clientCredentials(...asked),
   JwtBearer: async (...asked) => (await import('./token-requests.ts')).jwtBearer(...asked),
   TokenExchange: async (...asked) => (await import('./token-requests.ts')).tokenExchange(...asked),
+  AgentTokenExchange: async (...asked) => (await import('./agent-exchange.ts')).agentTokenExchange(...asked),
+  IdJag: async (...asked) => (await import('./agent-exchange.ts')).idJag(...asked),
   async Aws(setting, parts, signal) {
     if (setting.Subject !== undefined) return (await import('./aws-role.ts')).assumeRole(setting, parts, signal)
     return awsKeys(await parts.secrets.read(secretOf(setting)), setting, parts.clock.now())

@@ -1,8 +1,10 @@
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { AgentCache } from './agent-cache.ts'
 import { type CredentialState, type FreshCredential, isFresh } from './state.ts'
+import { refuseExchange, refuseSubject, type SubjectToken } from './subject-token.ts'
 
-/** Requests of a thread that may wait for credentials at once. */
+/** Requests of a thread that may wait for credentials at once: MaxInFlight is the share of one agent. */
 const maxWaiting = 1_024
 /** A renewal ahead of the end is asked for once in this time, milliseconds. */
 const askAgainMs = 5_000
@@ -10,25 +12,44 @@ const askAgainMs = 5_000
 const noteUseMs = 1_000
 /** A value that is not sent in its last 30 s lasts a minute when it may be sent this much longer, milliseconds. */
 const leastOnceMs = 30_000
+/** Values for tokens of agents. */
+export const agentTokenBounds = { perAgent: 32, agents: 4_096 } as const
 
 /** Asks the keeper for a newer value. `refused`: version that an upstream has refused. */
-export type NeedCredential = (name: string, refused: number | undefined) => Promise<CredentialState>
+export type NeedCredential = (
+  name: string,
+  refused: number | undefined,
+  subject?: SubjectToken,
+) => Promise<CredentialState>
+
+/** A credential that a request is to be sent with. */
+export interface WantedCredential {
+  readonly name: string
+  /** The token that it is had for; undefined: all agents have the same value. */
+  readonly subject?: SubjectToken | undefined
+  /** What it is had for that token: kept here, since the table may need the place before the request is sent. */
+  state?: CredentialState | undefined
+}
 
 /** The credentials as one thread has them. */
 export interface CredentialTable {
   /** Undefined when its value must not be sent any more. */
-  fresh(name: string): FreshCredential | undefined
+  fresh(wanted: WantedCredential): FreshCredential | undefined
   /**
    * A value that may be sent, at once or after a renewal; or why there is none.
    *
    * @param isOnce the request is not sent again after a refusal: its value must last a minute
    */
-  ready(name: string, isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
+  ready(wanted: WantedCredential, isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
   /** Whether there is now another value than the one that an upstream refused. */
-  renew(name: string, refused: number): Promise<boolean>
+  renew(wanted: WantedCredential, refused: number): Promise<boolean>
   /** A request was sent with it. */
   noteUse(name: string): void
   set(state: CredentialState): void
+  /** Forgets what was had for tokens of an agent. */
+  forget(agentId: string): void
+  /** Forgets what was had for tokens that have ended. */
+  sweep(): void
 }
 
 export interface CredentialTableParts {
@@ -36,73 +57,129 @@ export interface CredentialTableParts {
   readonly need: NeedCredential
   /** Called at most once a second for each credential. */
   readonly onUse: (name: string) => unknown
-  readonly clock: Pick<Clock, 'steady'>
+  readonly clock: Pick<Clock, 'steady' | 'now'>
+  /** In the first thread: they know the same tokens. */
+  readonly keepers?: Pick<CredentialTable, 'forget' | 'sweep'>
 }
 
-export function createCredentialTable({ known, need, onUse, clock }: CredentialTableParts): CredentialTable {
-  const states = new Map(known.map(state => [state.name, state]))
-  const askedAt = new Map<string, number>()
-  const usedAt = new Map<string, number>()
+interface TableEntry {
+  state: CredentialState
+  /** When a renewal ahead of its end was asked for last, steady milliseconds. */
+  askedAt: number
+  /** Milliseconds since the epoch. */
+  readonly endsAt: number
+}
+
+/** The states, by credential, and by agent and token for those that agents have of their own. */
+function createStates(known: readonly CredentialState[]) {
+  const shared = new Map(known.map(state => [state.name, newEntry(state)]))
+  const ofAgents = new AgentCache<TableEntry>(agentTokenBounds)
+  const entryOf = ({ name, subject }: WantedCredential): TableEntry | undefined =>
+    subject === undefined ? shared.get(name) : ofAgents.get(subject.agentId, keyOf(name, subject))
+  return {
+    ...{ ofAgents, entryOf },
+    stateOf(wanted: WantedCredential): CredentialState | undefined {
+      if (wanted.subject === undefined) return entryOf(wanted)?.state
+      wanted.state ??= entryOf(wanted)?.state
+      return wanted.state
+    },
+    /** An answer may come after a change that was made meanwhile. */
+    set(state: CredentialState): void {
+      const entry = shared.get(state.name)
+      if (entry === undefined) shared.set(state.name, newEntry(state))
+      else if (state.version >= entry.state.version) entry.state = state
+    },
+    setOf(wanted: WantedCredential, subject: SubjectToken, state: CredentialState): void {
+      wanted.state = state
+      const entry = entryOf(wanted)
+      if (entry !== undefined) entry.state = state
+      else if (state.value !== undefined)
+        ofAgents.set(subject.agentId, keyOf(wanted.name, subject), newEntry(state, subject.endsAt))
+    },
+  }
+}
+
+export function createCredentialTable({ known, need, onUse, clock, keepers }: CredentialTableParts): CredentialTable {
+  const { ofAgents, entryOf, stateOf, set, setOf } = createStates(known)
   let waiting = 0
 
-  const fresh = (name: string) => {
-    const state = states.get(name)
+  const fresh = (wanted: WantedCredential) => {
+    const state = stateOf(wanted)
     return isFresh(state, clock.steady()) ? state : undefined
   }
-  const lasts = (name: string, isOnce: boolean): boolean => {
-    const state = fresh(name)
+  const lasts = (wanted: WantedCredential, isOnce: boolean): boolean => {
+    const state = fresh(wanted)
     const now = clock.steady()
     // One that is new and does not last is all that its server gives.
     return state !== undefined && (!isOnce || now < state.renewAt || state.freshUntil - now >= leastOnceMs)
   }
-  /** An answer may come after a change that was made meanwhile. */
-  const keep = (state: CredentialState): void => {
-    if (state.version >= (states.get(state.name)?.version ?? 0)) states.set(state.name, state)
-  }
-  const ask = async (name: string, refused?: number): Promise<void> => {
+  const ask = async (wanted: WantedCredential, refused?: number): Promise<void> => {
+    const { name, subject } = wanted
     waiting += 1
     try {
-      keep(await need(name, refused))
+      const state = await need(name, refused, subject)
+      if (subject === undefined) set(state)
+      else setOf(wanted, subject, state)
     } finally {
       waiting -= 1
     }
   }
-  const renewAhead = (name: string): void => {
+  const renewAhead = (wanted: WantedCredential): void => {
+    const entry = entryOf(wanted)
     const now = clock.steady()
-    if (now - (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < askAgainMs) return
-    askedAt.set(name, now)
+    if (entry === undefined || now < entry.state.renewAt || now - entry.askedAt < askAgainMs) return
+    entry.askedAt = now
     // The request goes on with the value that there is; the keeper tells people of a failure.
-    void ask(name).catch(() => {})
+    void ask({ ...wanted }).catch(() => {})
   }
   return {
-    fresh,
-    ready(name, isOnce) {
-      if (lasts(name, isOnce)) {
-        if (clock.steady() >= (states.get(name)?.renewAt ?? 0)) renewAhead(name)
+    ...{ fresh, set, noteUse: onceASecond(onUse, clock) },
+    ready(wanted, isOnce) {
+      if (lasts(wanted, isOnce)) {
+        renewAhead(wanted)
         return undefined
       }
       if (waiting >= maxWaiting) return refuse('busy')
-      return ask(name).then(() => (lasts(name, isOnce) ? undefined : refuseMissing(name, states.get(name))))
+      return ask(wanted).then(() => (lasts(wanted, isOnce) ? undefined : refuseMissing(wanted, stateOf(wanted))))
     },
-    async renew(name, refused) {
-      if (waiting < maxWaiting) await ask(name, refused)
-      const state = fresh(name)
+    async renew(wanted, refused) {
+      if (waiting < maxWaiting) await ask(wanted, refused)
+      const state = fresh(wanted)
       return state !== undefined && state.version !== refused
     },
-    noteUse(name) {
-      const now = clock.steady()
-      if (now - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY) < noteUseMs) return
-      usedAt.set(name, now)
-      onUse(name)
+    forget(agentId) {
+      ofAgents.forget(agentId)
+      keepers?.forget(agentId)
     },
-    set: keep,
+    sweep() {
+      ofAgents.sweep(clock.now())
+      keepers?.sweep()
+    },
   }
 }
 
+function onceASecond(onUse: CredentialTableParts['onUse'], clock: Pick<Clock, 'steady'>) {
+  const usedAt = new Map<string, number>()
+  return (name: string): void => {
+    const now = clock.steady()
+    if (now - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY) < noteUseMs) return
+    usedAt.set(name, now)
+    onUse(name)
+  }
+}
+
+const newEntry = (state: CredentialState, endsAt = Number.POSITIVE_INFINITY): TableEntry => ({
+  ...{ state, endsAt },
+  askedAt: Number.NEGATIVE_INFINITY,
+})
+
+/** Names what a credential is had for: another token, even of the same agent, has a value of its own. */
+export const keyOf = (name: string, { digest }: SubjectToken): string => `${name} ${digest}`
+
 /** What is wrong is for people: the keeper logs it, and `GET /credentials` shows it. */
-function refuseMissing(name: string, state: CredentialState | undefined): Refusal {
+function refuseMissing({ name, subject }: WantedCredential, state: CredentialState | undefined): Refusal {
   const members = { credential: name }
-  return state?.problem?.kind === 'needed'
-    ? refuse('credential_needed', undefined, { members })
-    : refuse('credential_unavailable', undefined, { members })
+  if (state?.problem?.kind !== 'needed') return refuse('credential_unavailable', undefined, { members })
+  if (subject === undefined) return refuse('credential_needed', undefined, { members })
+  return subject.token === undefined ? refuseSubject(name, true) : refuseExchange(name)
 }

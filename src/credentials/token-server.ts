@@ -110,10 +110,14 @@ function assertedClient(assertion: string): oauth.ClientAuth {
   }
 }
 
-/** The answer of a token server. Rejects with an error that has nothing of the answer in its message. */
-export const answered = <T>(request: Promise<T>): Promise<T> =>
+/**
+ * The answer of a token server. Rejects with an error that has nothing of the answer in its message.
+ *
+ * @param refusals codes that no further attempt can change
+ */
+export const answered = <T>(request: Promise<T>, refusals: ReadonlySet<string> = needsPerson): Promise<T> =>
   request.catch(error => {
-    throw problemOf(error)
+    throw problemOf(error, refusals)
   })
 
 /** @param usualMs life of a token whose server does not state it */
@@ -125,16 +129,16 @@ export function tokenIn(
   return { value: sendable(token, setting), lifetimeMs: seconds === undefined ? usualMs : seconds * 1_000 }
 }
 
-/** Codes that no further attempt can change: a person has to grant access again (RFC 6749 section 5.2). */
+/** A person has to grant access again (RFC 6749 section 5.2). */
 const needsPerson: ReadonlySet<string> = new Set(['invalid_grant'])
 
 /** Errors of the library about an answer. */
 const unusable = [oauth.OperationProcessingError, oauth.WWWAuthenticateChallengeError, oauth.UnsupportedOperationError]
 
-function problemOf(error: unknown): unknown {
+function problemOf(error: unknown, refusals = needsPerson): unknown {
   if (error instanceof oauth.ResponseBodyError) {
     const code = /^[\w.-]{1,64}$/.test(error.error) ? error.error : 'an error'
-    const kind = needsPerson.has(code) ? 'needed' : 'failing'
+    const kind = refusals.has(code) ? 'needed' : 'failing'
     return new CredentialError(kind, `The token server answers ${code} (status ${error.status}).`)
   }
   // Messages of the library say what is wrong with the answer, and never what is in it.

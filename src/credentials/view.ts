@@ -1,4 +1,5 @@
-import type { CredentialSetting, UpstreamSetting } from '../config/credentials.ts'
+import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
+import type { UpstreamSetting } from '../config/upstreams.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { CredentialKeeper } from './keeper.ts'
 import { isFresh } from './state.ts'
@@ -26,24 +27,25 @@ export interface CredentialView {
 
 const timeText = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 
-export function stateOf({ state, isRenewing }: CredentialKeeper): CredentialView['state'] {
+export function stateOf({ state, isRenewing, renewedAt }: CredentialKeeper): CredentialView['state'] {
   if (state.problem !== undefined) return state.problem.kind
   if (isRenewing) return 'renewing'
-  return state.version === 0 ? 'unused' : 'ready'
+  return renewedAt === undefined ? 'unused' : 'ready'
 }
 
 export function viewOf(keeper: CredentialKeeper, upstreams: readonly UpstreamSetting[], clock: Clock): CredentialView {
   const { state, name, setting, renewedAt, lastUsedAt } = keeper
-  const { problem, freshUntil } = state
+  const { problem, freshUntil, value } = state
   const steady = clock.steady()
-  const usable = isFresh(state, steady)
+  const usable = isForAgentToken(setting) ? problem === undefined : isFresh(state, steady)
   const isEndless = freshUntil === Number.POSITIVE_INFINITY
   return {
     ...{ name, type: setting.Type },
     hosts: [...new Set(upstreams.flatMap(({ Credential, Host = '' }) => (Credential === name ? [Host] : [])))],
     state: stateOf(keeper),
     usable,
-    expiresAt: usable && !isEndless ? new Date(clock.now() + freshUntil - steady).toISOString() : null,
+    expiresAt:
+      usable && !isEndless && value !== undefined ? new Date(clock.now() + freshUntil - steady).toISOString() : null,
     renewedAt: timeText(renewedAt),
     lastUsedAt: timeText(lastUsedAt),
     problem: problem?.text ?? null,

@@ -1,7 +1,8 @@
 import { StartupError } from '../base/refusals.ts'
-import type { CredentialSetting } from '../config/credentials.ts'
+import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import type { Config } from '../config/schema.ts'
-import type { CredentialKeeper } from '../credentials/keeper.ts'
+import { AgentKeepers } from '../credentials/agent-keepers.ts'
+import type { CredentialKeeper, KeeperParts } from '../credentials/keeper.ts'
 import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
@@ -53,7 +54,7 @@ const isStatic = ({ Type }: CredentialSetting): boolean => Type === 'Value' || T
 
 /** A token that nobody has asked for yet is not fetched because its secret has changed. */
 const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
-  isStatic(setting) || state.version > 0 || state.problem !== undefined
+  isStatic(setting) || (!isForAgentToken(setting) && (state.version > 0 || state.problem !== undefined))
 
 /**
  * Reads the secrets, but asks no server and runs no program: the first request that needs a token does.
@@ -71,19 +72,12 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
     return Promise.all(listeners.map(listener => listener(state)))
   }
   const notes = createAttemptNotes(parts)
-  const all = config.Credentials.map(setting => keptOf(setting, { clock, sourceParts, onState, ...notes }))
-  const keepers = all.map(({ keeper }) => keeper)
-  const keeperOf = (name: string): CredentialKeeper => {
-    const keeper = keepers.find(one => one.name === name)
-    if (keeper === undefined) throw new Error(`cannot happen: the credential ${name} is not configured`)
-    return keeper
-  }
-  const need: NeedCredential = async (name, refused) => keeperOf(name).renewed(refused)
+  const { all, keepers, keeperOf, agentKeepers, need } = openKeepers(config, { clock, sourceParts, onState, notes })
   const noteUse = (name: string) => {
     keeperOf(name).lastUsedAt = clock.now()
   }
   const states = () => keepers.map(({ state }) => state)
-  const table = createCredentialTable({ known: states(), need, onUse: noteUse, clock })
+  const table = createCredentialTable({ known: states(), need, onUse: noteUse, clock, keepers: agentKeepers })
 
   const readSecrets = async () => {
     const known = config.Secrets.filter(({ FromCommand, FromUrl }) => FromCommand.length === 0 && FromUrl === undefined)
@@ -117,6 +111,37 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
       for (const keeper of keepers) keeper.close()
     },
   }
+}
+
+interface KeepersParts extends Pick<KeptCredentialParts, 'clock'>, Pick<KeeperParts, 'onState'> {
+  readonly sourceParts: SourceParts
+  readonly notes: ReturnType<typeof createAttemptNotes>
+}
+
+function openKeepers(config: Config, { clock, sourceParts, onState, notes }: KeepersParts) {
+  const all = config.Credentials.map(setting => keptOf(setting, { clock, sourceParts, onState, ...notes }))
+  const keepers = all.map(({ keeper }) => keeper)
+  const keeperOf = (name: string): CredentialKeeper => {
+    const keeper = keepers.find(one => one.name === name)
+    if (keeper === undefined) throw new Error(`cannot happen: the credential ${name} is not configured`)
+    return keeper
+  }
+  const agentKeepers = new AgentKeepers({
+    ...{ clock, sourceParts },
+    // The credential itself shows how the last attempt for any agent went. A token that its server refuses says nothing of others.
+    onAttempt(name, problem, agentId) {
+      if (problem?.kind === 'needed') return notes.onRefused(name, problem, agentId)
+      const keeper = keeperOf(name)
+      notes.onAttempt(name, problem, keeper.state.problem)
+      void keeper.adopt(undefined, problem)
+      if (problem === undefined) keeper.renewedAt = clock.now()
+    },
+  })
+  const need: NeedCredential = async (name, refused, subject) => {
+    const keeper = keeperOf(name)
+    return subject === undefined ? keeper.renewed(refused) : agentKeepers.renewed(keeper.setting, subject, refused)
+  }
+  return { all, keepers, keeperOf, agentKeepers, need }
 }
 
 /** What speaks with stores is loaded when the first one is needed. */

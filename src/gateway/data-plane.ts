@@ -184,6 +184,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     sweep() {
       watch.sweep()
       parts.bodyMemory.sweep()
+      upstreams.credentials.sweep()
       dataPlane.recent.activity.sweep(clock.now())
       metrics.set(upstreamConnections, upstreams.connections.size)
       metrics.set(upstreamWaiting, upstreams.connections.waiting)

@@ -90,6 +90,14 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
   }
   return {
     onAttempt,
+    /** A token server does not take the token of an agent, which may have many: no word of it in the audit trail. */
+    onRefused(name: string, { kind, message }: CredentialError, agentId: string): void {
+      metrics?.count(credentialRenewals, kind)
+      log?.warn(
+        { credential: name, agentId, reason: message },
+        'a token server does not exchange the token of an agent',
+      )
+    },
     useStore(store: CredentialStore): void {
       stored = store
     },

@@ -1,4 +1,5 @@
 import type { By } from '../agents/registry.ts'
+import { isForAgentToken } from '../config/credentials.ts'
 import { isFor } from '../credentials/credentials.ts'
 import { viewOf } from '../credentials/view.ts'
 import type { ManagementParts } from '../management/parts.ts'
@@ -29,6 +30,7 @@ export function manageCredentials(parts: ManagedCredentialParts): ManagementPart
     async renew(subject, by) {
       const found = find(subject)
       if (found === undefined) return undefined
+      if (isForAgentToken(found.keeper.setting)) return 'ofAgents'
       await store.audit.append(entry('credential.renew', subject, by))
       await found.keeper.restart()
       return show(found)

@@ -94,7 +94,7 @@ function controlOf(
     needTokens: agentId => limits.agentRate.tokens?.need(agentId),
     askedTokens: async agentId => limits.agentRate.tokens?.asked(agentId),
     needSpend: key => limits.spend?.leases.need(key),
-    needCredential: (name, refused) => upstreams.keptCredentials?.need(name, refused) ?? noCredentials(),
+    needCredential: (...asked) => upstreams.keptCredentials?.need(...asked) ?? noCredentials(),
     usedCredential: async name => upstreams.keptCredentials?.noteUse(name),
     askedSpend: async key => limits.spend?.leases.asked(key),
     shapes: taken => recording.add(taken),

@@ -1,6 +1,4 @@
-/**
- * Types of human in the loop: held requests, reviewers, and the options that the parts of this folder share.
- */
+/** Types of human in the loop: held requests, reviewers, and the options that the parts of this folder share. */
 import type { Readable } from 'node:stream'
 import { escapeLines } from '../base/deceptive.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
@@ -32,6 +30,8 @@ export interface HeldFacts {
   readonly clientIp: string
   /** Which credentials it would be sent with; empty: none. Absent in requests of earlier versions. */
   readonly credentials?: string
+  /** SHA-256, hex, of the token that it came with, if a credential is had for that one. */
+  readonly tokenDigest?: string | undefined
 }
 
 /** The members of a decision that this folder reads; the whole decision is stored. */

@@ -19,7 +19,7 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
     },
     async renewCredential(call) {
       const renewed = await credentials.renew(call.named, by(call))
-      return replyOf(renewed)
+      return renewed === 'ofAgents' ? refuse('wrong_state', ofAgents) : replyOf(renewed)
     },
     async connectCredential(call) {
       const { refreshToken } = bodyOf<{ readonly refreshToken: string }>(call)
@@ -36,4 +36,5 @@ function replyOf(done: object | 'notStored' | undefined): Reply | Refusal {
   return done === 'notStored' ? refuse('wrong_state', noToken) : jsonReply(200, done)
 }
 
+const ofAgents = 'Each agent has its own, for the token with which it calls: there is none to renew here.'
 const noToken = 'Only a credential of type RefreshToken keeps a token.'

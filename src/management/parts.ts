@@ -143,7 +143,8 @@ export interface ManagedCredentials {
    * Gets a new value now. Undefined when there is no such credential. Rejects with a StoreError, and does nothing, when that
    * cannot be recorded.
    */
-  renew(name: string, by: By): Promise<CredentialView | undefined>
+  /** `ofAgents`: each agent has its own. */
+  renew(name: string, by: By): Promise<CredentialView | 'ofAgents' | undefined>
   /** Stores what a person has granted. `notStored`: the credential keeps no token in the store. */
   connect(name: string, refreshToken: string, by: By): Promise<CredentialView | 'notStored' | undefined>
   /** No gateway sends its token any more when it resolves. `revoked`: nor does its server accept the token. */

@@ -5,6 +5,7 @@ import type { RefusalCode } from '../base/refusal-kinds.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
 import type { PickedCredential } from '../credentials/credentials.ts'
+import { type SubjectToken, subjectTokenOf } from '../credentials/subject-token.ts'
 import type { HeldBudget } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import type { Addressing } from '../http/addressing.ts'
@@ -198,6 +199,11 @@ export class Exchange {
 
   get isApproved(): boolean {
     return false
+  }
+
+  get subjectToken(): SubjectToken | undefined {
+    const { agent, claims, token } = this
+    return agent && claims && subjectTokenOf({ agentId: agent.id, claims, token })
   }
 
   get rawHeaders(): readonly string[] {

@@ -36,9 +36,10 @@ export function holds(exchange: Authenticated, parts: OutboundParts): boolean {
 export function endUnlessActive(
   id: string,
   { before, now }: AgentUpdate,
-  parts: Pick<OutboundParts, 'watch' | 'tunnels'>,
+  parts: Pick<OutboundParts, 'watch' | 'tunnels' | 'credentials'>,
 ): void {
   const problem = agentProblem(now)
+  if (problem !== undefined || before?.externalSubject !== now?.externalSubject) parts.credentials.forget(id)
   const gone = before?.keys.filter(key => now?.keys.some(other => other.id === key.id) !== true).map(key => key.id)
   if (problem === undefined && !gone?.length) return
   const isLost = ({ agent, claims }: Exchange): boolean =>

@@ -4,8 +4,8 @@ import { loadConfig } from '../../src/config/load.ts'
 const key = { Name: 'key', FromEnv: 'KEY' }
 
 /** What is wrong with one credential. */
-function problemOf(credential: object, secrets: readonly object[] = [key]): string | undefined {
-  const text = JSON.stringify({ Secrets: secrets, Credentials: [{ Name: 'one', ...credential }] })
+function problemOf(credential: object, secrets: readonly object[] = [key], more: object = {}): string | undefined {
+  const text = JSON.stringify({ Secrets: secrets, Credentials: [{ Name: 'one', ...credential }], ...more })
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   return 'problems' in loaded ? JSON.stringify(loaded.problems) : undefined
 }
@@ -30,11 +30,35 @@ t.test('a public client has no secret, and others have one', async t => {
   t.match(problemOf({ ...refresh, ClientAuth: 'None', Secret: 'key' }), /Secret must not be set with ClientAuth None/)
   t.match(problemOf(refresh), /Secret must name an entry of Secrets/)
   const machine = { ...refresh, Type: 'ClientCredentials', ClientAuth: 'None' }
-  t.match(problemOf(machine), /ClientAuth None is of RefreshToken alone/)
+  t.match(problemOf(machine), /ClientAuth must not be None for ClientCredentials/)
 })
 
 t.test('the first refresh token is a secret, of that type alone', async t => {
   t.equal(problemOf({ ...refresh, Secret: 'key', RefreshToken: 'key' }), undefined)
   t.match(problemOf({ ...refresh, Secret: 'key', RefreshToken: 'none' }), /RefreshToken must name an entry of Secrets/)
   t.match(problemOf({ Secret: 'key', RefreshToken: 'key' }), /RefreshToken must not be set for Value/)
+})
+
+const Jwt = { Authority: 'https://login.example', Audience: 'gateway' }
+const external = { Security: { AgentAuth: { ExternalIdentity: { Provider: 'Jwt', Jwt } } } }
+
+t.test('what is had for the token of an agent needs a provider of such tokens', async t => {
+  const exchange = { ...refresh, Type: 'AgentTokenExchange', Secret: 'key' }
+  t.match(problemOf(exchange), /AgentTokenExchange needs Security:AgentAuth:ExternalIdentity/)
+  const jag = { ...exchange, Type: 'IdJag', Audience: 'https://chat.example' }
+  for (const [entry, problem] of [
+    [exchange, undefined],
+    [jag, undefined],
+    [{ ...exchange, Secret: undefined, ClientAuth: 'None', ActorToken: 'key' }, undefined],
+    [{ ...exchange, ActorToken: 'none' }, /ActorToken must name an entry of Secrets/],
+    [{ ...exchange, ClientAuth: 'Assertion' }, /ClientAuth must not be Assertion for AgentTokenExchange/],
+    [{ ...exchange, ResourceSecret: 'key' }, /ResourceClientId and ResourceSecret are for IdJag alone/],
+    [{ ...jag, ActorToken: 'key' }, /ActorToken must not be set for IdJag/],
+    [{ ...jag, Audience: 'chat' }, /Audience: must be an http or https URL/],
+    [{ ...jag, Audience: undefined }, /Audience must be set for IdJag/],
+    [{ ...jag, ResourceSecret: 'none' }, /ResourceSecret must name an entry of Secrets/],
+  ] as const)
+    t.match(problemOf(entry, [key], external) ?? 'none', problem ?? /^none$/)
+  const store = { Name: 'far', FromUrl: 'https://store.example/', Credential: 'one' }
+  t.match(problemOf(exchange, [key, store], external), /a store cannot be read with AgentTokenExchange/)
 })

@@ -213,7 +213,7 @@ t.test('after a 401 all credentials of a request must be fresh, and one of them 
   const known = names.map(name => ({ ...shop, name }))
   const need = async (name: string) =>
     name === 'a' ? { ...shop, name, version: 2 } : { ...shop, name, freshUntil: ends }
-  const own = createCredentialTable({ known, need, onUse: () => {}, clock: { steady: () => 0 } })
+  const own = createCredentialTable({ known, need, onUse: () => {}, clock: { steady: () => 0, now: () => 0 } })
   const text = JSON.stringify({
     Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
     Credentials: names.map(Name => ({ Name, Secret: 'key' })),

@@ -49,7 +49,7 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
       <span class="record-what">
         <Mark text={state} tone={credentialTones[state]} /> <Text value={name} limit={120} />
       </span>
-      {isAdmin.value && <Renew name={name} onRenewed={onRenewed} />}
+      {isAdmin.value && !ofAgents.has(type) && <Renew name={name} onRenewed={onRenewed} />}
       <span class="record-more">
         <span>{type}</span>
         <span class="record-what">
@@ -76,6 +76,9 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
     </li>
   )
 }
+
+/** Each agent has its own, for the token with which it calls. */
+const ofAgents: ReadonlySet<Credential['type']> = new Set(['AgentTokenExchange', 'IdJag'])
 
 /** It takes no right away and sends nothing to the upstream, so no step of confirmation precedes it. */
 function Renew({ name, onRenewed }: { readonly name: string; readonly onRenewed: () => void }) {

@@ -32,6 +32,8 @@ export async function suspend(exchange: Decided, parts: Parts): Promise<Checked>
  * wait for a verdict may be long, and the body must not stay in memory meanwhile.
  */
 async function store(exchange: Decided, parts: Parts): Promise<HeldCall | Checked> {
+  const missing = await (exchange.credentials && parts.credentials.hold(exchange.credentials))
+  if (missing !== undefined || exchange.isOver) return missing
   const body = await wholeBody(exchange, parts)
   if (isRefusal(body)) return body
   if (exchange.isOver) return undefined
@@ -91,9 +93,10 @@ function heldTrace(exchange: Decided, { tracing }: Parts): SpanIds | undefined {
 
 /** Facts for the decision at the approval (decide-held.ts) that are no longer known by then. */
 function factsOf({ req, socket, fields, tokenNames, claims, credentials }: Decided, parts: Parts): HeldFacts {
+  const tokenDigest = credentials?.find(({ subject }) => subject !== undefined)?.subject?.digest
   const rawHeaders = withoutTokens(withoutNominated(req.rawHeaders, fields), tokenNames)
   const clientIp = parts.clientIpOf(socket, req.rawHeaders)
-  return { rawHeaders, claims, clientIp, credentials: identitiesOf(credentials) }
+  return { rawHeaders, claims, clientIp, credentials: identitiesOf(credentials), tokenDigest }
 }
 
 /** An answer that is passed on as events of a stream cannot have a content coding. */

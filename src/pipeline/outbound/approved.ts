@@ -4,6 +4,7 @@ import { agentProblem } from '../../agents/agent.ts'
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
 import { identitiesOf, type PickedCredential } from '../../credentials/credentials.ts'
+import type { SubjectToken } from '../../credentials/subject-token.ts'
 import type { HeldFacts, HeldRequest, NotSent, SendContext } from '../../hitl/model.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { MessageNames } from '../../policy/evaluation/decide.ts'
@@ -50,6 +51,14 @@ export class ApprovedCall implements Call {
 
   get claims(): HeldFacts['claims'] {
     return this.context.facts.claims
+  }
+
+  /** Without the token itself, which is not stored. */
+  get subjectToken(): SubjectToken | undefined {
+    const { tokenDigest: digest } = this.context.facts
+    const { exp } = this.claims
+    if (digest === undefined || typeof exp !== 'number') return undefined
+    return { agentId: this.agent.id, digest, token: undefined, endsAt: exp * 1_000 }
   }
 
   get isApproved(): boolean {

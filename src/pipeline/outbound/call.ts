@@ -1,6 +1,7 @@
 import type { Refusal } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
 import type { PickedCredential } from '../../credentials/credentials.ts'
+import type { SubjectToken } from '../../credentials/subject-token.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { MessageNames } from '../../policy/evaluation/decide.ts'
 import type { Decision } from '../../policy/evaluation/decision.ts'
@@ -20,6 +21,8 @@ export interface Call {
   readonly agent: AgentRecord
   /** Claims of the token with which the agent sent it. */
   readonly claims: Partial<Claims>
+  /** That token, if upstreams may get credentials for it. */
+  readonly subjectToken: SubjectToken | undefined
   readonly target: Target
   readonly method: string
   /** Header fields of the agent, flat. */

@@ -1,0 +1,87 @@
+import type { CredentialSetting } from '../config/credentials.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { AgentCache } from './agent-cache.ts'
+import { CredentialKeeper } from './keeper.ts'
+import type { Obtained, SourceParts } from './obtain.ts'
+import { sources } from './sources.ts'
+import type { CredentialError, CredentialProblem, CredentialState } from './state.ts'
+import type { SubjectToken } from './subject-token.ts'
+import { agentTokenBounds, keyOf } from './table.ts'
+
+export interface AgentKeeperParts {
+  readonly clock: Clock
+  readonly sourceParts: SourceParts
+  /** Called at each attempt, with the agent whose token was exchanged. */
+  readonly onAttempt: (name: string, problem: CredentialError | undefined, agentId: string) => void
+}
+
+interface AgentEntry {
+  readonly keeper: CredentialKeeper
+  readonly token: string
+  readonly endsAt: number
+}
+
+/** Keepers of what is had for tokens of agents: one for each credential and token. They are in the first thread. */
+export class AgentKeepers {
+  readonly #parts: AgentKeeperParts
+  readonly #entries = new AgentCache<AgentEntry>(agentTokenBounds)
+
+  constructor(parts: AgentKeeperParts) {
+    this.#parts = parts
+  }
+
+  /** As `CredentialKeeper.renewed`. Has a problem when the token is not known, or has ended. */
+  async renewed(
+    setting: CredentialSetting,
+    subject: SubjectToken,
+    refused: number | undefined,
+  ): Promise<CredentialState> {
+    const name = setting.Name ?? ''
+    const key = keyOf(name, subject)
+    const found = this.#entries.get(subject.agentId, key)
+    const { token = found?.token } = subject
+    if (token === undefined || subject.endsAt <= this.#parts.clock.now()) return ended(name)
+    const entry = found ?? { keeper: this.#open(setting, subject, token), token, endsAt: subject.endsAt }
+    if (found === undefined) this.#entries.set(subject.agentId, key, entry)
+    return entry.keeper.renewed(refused)
+  }
+
+  /** The tokens of an agent are not taken any more, or are another agent's. */
+  forget(agentId: string): void {
+    this.#entries.forget(agentId)
+  }
+
+  /** Call about every second. */
+  sweep(): void {
+    this.#entries.sweep(this.#parts.clock.now())
+  }
+
+  #open(setting: CredentialSetting, { agentId, endsAt }: SubjectToken, token: string): CredentialKeeper {
+    const { clock, sourceParts, onAttempt } = this.#parts
+    return new CredentialKeeper(setting, {
+      clock,
+      obtain: async signal => {
+        const asked = clock.now()
+        const { Type } = setting
+        if (Type === 'RefreshToken') throw new Error('cannot happen: a refresh token is of no agent')
+        const obtained = await sources[Type](setting, { ...sourceParts, subjectToken: token }, signal)
+        return notBeyond(obtained, endsAt - asked)
+      },
+      onState: () => {},
+      onAttempt: (name, problem) => onAttempt(name, problem, agentId),
+    })
+  }
+}
+
+/** It ends with the token that it was had for. */
+const notBeyond = ({ value, lifetimeMs }: Obtained, leftMs: number): Obtained => ({
+  value,
+  lifetimeMs: Math.min(lifetimeMs, leftMs),
+})
+
+const noToken: CredentialProblem = { kind: 'needed', text: 'The token of the agent has ended.' }
+
+const ended = (name: string): CredentialState => ({
+  ...{ name, version: 0, value: undefined, freshUntil: 0, renewAt: 0 },
+  problem: noToken,
+})

@@ -1,0 +1,153 @@
+/** What is had for tokens of agents is of these tokens alone. Threat T88 of SECURITY.md. */
+import { randomInt } from 'node:crypto'
+import t from 'tap'
+import { AgentCache } from '../../src/credentials/agent-cache.ts'
+import { AgentKeepers } from '../../src/credentials/agent-keepers.ts'
+import { subjectTokenOf } from '../../src/credentials/subject-token.ts'
+import { agentTokenBounds, createCredentialTable, type WantedCredential } from '../../src/credentials/table.ts'
+import type { OwnRequests } from '../../src/upstream/own-requests.ts'
+import { createClock } from '../fixtures/clock.ts'
+import { eventually } from '../fixtures/gateway.ts'
+import { runs } from '../fixtures/runs.ts'
+import { clientSetting } from '../fixtures/token-server.ts'
+
+const setting = clientSetting({ Type: 'AgentTokenExchange' })
+
+/** A table over keepers of a token server that writes into each token for which one it was given. */
+function open() {
+  const clock = createClock()
+  const asked: string[] = []
+  /** By number of the request: what is given for each token, and how long it lasts. */
+  const given = { tokenOf: (subject: string, _: number) => `for:${subject}`, seconds: 3_600 }
+  const ownRequests: Pick<OwnRequests, 'ask'> = {
+    async ask({ body }) {
+      const subject = new URLSearchParams(String(body)).get('subject_token') ?? ''
+      const answer = {
+        ...{ access_token: given.tokenOf(subject, asked.push(subject)), expires_in: given.seconds },
+        token_type: 'Bearer',
+      }
+      await new Promise(setImmediate)
+      return { status: 200, fields: [], body: Buffer.from(JSON.stringify(answer)) }
+    },
+  }
+  const sourceParts = { clock, ownRequests, servers: new Map(), secrets: { read: async () => 'secret' } }
+  const keepers = new AgentKeepers({ clock, sourceParts, onAttempt: () => {} })
+  const table = createCredentialTable({
+    ...{ known: [], clock, keepers, onUse: () => {} },
+    need: async (_, refused, subject) => keepers.renewed(setting, subject!, refused),
+  })
+  const wantedOf = (agentId: string, token: string, seconds = 3_600): WantedCredential => {
+    const exp = clock.now() / 1_000 + seconds
+    const subject = subjectTokenOf({ agentId, claims: { sub: agentId, external_sub: 'x', exp }, token: jwt(token) })
+    if (subject === undefined) throw new TypeError('no token of the provider')
+    return { name: 'shop', subject }
+  }
+  return { clock, asked, given, table, wantedOf }
+}
+
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const jwt = (jti: string) => `${part({ alg: 'RS256' })}.${part({ jti })}.c2ln`
+const held = ({ name, subject }: WantedCredential): WantedCredential => ({
+  name,
+  subject: subject && { ...subject, token: undefined },
+})
+
+t.test('among requests of two agents with several tokens none gets what is had for another token', async t => {
+  const { table, wantedOf, asked } = open()
+  const crossed: string[] = []
+  const count = runs(10_000)
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const [agentId, token] = [`agent-${randomInt(2)}`, `token${randomInt(20)}`]
+      const wanted = wantedOf(agentId, `${agentId}-${token}`)
+      if ((await table.ready(wanted, false)) !== undefined) return
+      const value = table.fresh(wanted)?.value
+      if (value !== `for:${jwt(`${agentId}-${token}`)}`) crossed.push(`${token}: ${value}`)
+    }),
+  )
+  t.strictSame(crossed, [])
+  t.ok(asked.length <= 40, 'each token is exchanged once')
+})
+
+t.test('a value ends with the token that it was had for, and is not sent after it', async t => {
+  const { clock, table, wantedOf } = open()
+  const wanted = wantedOf('ada', 'short', 200)
+  t.equal(await table.ready(wanted, false), undefined)
+  t.match(table.fresh(wanted)?.value, /for:/)
+  await clock.advance(160_000)
+  t.match(table.fresh(wanted)?.value, /for:/)
+  await clock.advance(20_000)
+  t.equal(table.fresh(wanted), undefined)
+  await clock.advance(20_001)
+  t.match(await table.ready(wanted, false), { refusal: 'own_token_needed' })
+})
+
+t.test('a held request has what its token was exchanged for, while the gateway knows that token', async t => {
+  const { clock, table, wantedOf, asked } = open()
+  const wanted = wantedOf('ada', 'held')
+  t.match(await table.ready(held(wanted), true), { refusal: 'own_token_needed' }, 'nobody has exchanged it')
+  await table.ready(wanted, false)
+  const later = held(wanted)
+  t.equal(await table.ready(later, true), undefined)
+  t.equal(table.fresh(later)?.value, `for:${jwt('held')}`)
+  await clock.advance(3_590_000)
+  t.equal(asked.length, 1)
+  await clock.advance(20_000)
+  table.sweep()
+  const refused = await table.ready(held(wanted), true)
+  t.match(refused, { refusal: 'own_token_needed', detail: /has ended, or this gateway does not have it/ })
+  t.match(await table.ready(held(wantedOf('bob', 'held')), true), { refusal: 'own_token_needed' }, 'another agent')
+})
+
+t.test('when an agent is forgotten, so is what was had for its tokens, and nothing of others', async t => {
+  const { table, wantedOf, asked } = open()
+  const [ada, bob] = [wantedOf('ada', 'a'), wantedOf('bob', 'b')]
+  for (const one of [ada, bob]) await table.ready(one, false)
+  table.forget('ada')
+  t.match(await table.ready(held(ada), true), { refusal: 'own_token_needed' })
+  t.equal(await table.ready(held(bob), true), undefined)
+  await table.ready(wantedOf('ada', 'a'), false)
+  t.equal(asked.length, 3)
+})
+
+t.test('after a 401 there is another value once a minute, and one is fetched ahead of the end', async t => {
+  const { clock, table, wantedOf, asked, given } = open()
+  Object.assign(given, { tokenOf: (_: string, count: number) => `value-${count}`, seconds: 600 })
+  const wanted = wantedOf('ada', 'a')
+  await table.ready(wanted, false)
+  t.equal(await table.renew(wanted, 1), true)
+  t.equal(table.fresh(wanted)?.value, 'value-2')
+  t.equal(await table.renew(wanted, 2), false, 'agents can provoke answers with 401')
+  await clock.advance(560_000)
+  const next = wantedOf('ada', 'a')
+  t.equal(table.ready(next, false), undefined)
+  t.equal(table.ready(wantedOf('ada', 'a'), false), undefined)
+  await eventually(
+    () => table.fresh(wantedOf('ada', 'a'))?.value,
+    value => value === 'value-3',
+  )
+  t.equal(table.fresh(next)?.value, 'value-2', 'it goes on with what it was given')
+  t.equal(asked.length, 3)
+})
+
+t.test('an agent with many tokens loses its own oldest alone', async t => {
+  const cache = new AgentCache<{ readonly endsAt: number }>({ perAgent: 2, agents: 2 })
+  const entry = { endsAt: 10 }
+  cache.set('bob', 'b', entry)
+  for (const key of ['1', '2', '3']) cache.set('ada', key, entry)
+  t.equal(cache.get('ada', '1'), undefined)
+  t.equal(cache.get('bob', 'b'), entry)
+  cache.set('carl', 'c', entry)
+  t.equal(cache.get('ada', '3'), undefined, 'beyond the agents there can be, that one leaves which called longest ago')
+  t.equal(cache.get('bob', 'b'), entry)
+  cache.sweep(10)
+  t.equal(cache.get('bob', 'b'), undefined)
+  t.equal(agentTokenBounds.perAgent * agentTokenBounds.agents, 131_072)
+})
+
+t.test('keys, tokens of the gateway and opaque tokens are not exchanged', async t => {
+  const facts = { agentId: 'ada', claims: { sub: 'ada', external_sub: 'x', exp: 9 }, token: jwt('a') }
+  t.match(subjectTokenOf(facts), { agentId: 'ada', token: jwt('a'), endsAt: 9_000 })
+  t.equal(subjectTokenOf({ ...facts, claims: { sub: 'ada', exp: 9 } }), undefined)
+  t.equal(subjectTokenOf({ ...facts, token: 'opaque' }), undefined)
+})
