@@ -34,7 +34,6 @@ export const goClient = `${installed}/go-client`
 export const rustFolder = `${installed}/reqwest`
 export const agentFolder = `${installed}/agents`
 const agent = (name: string): string => `${agentFolder}/node_modules/.bin/${name}`
-const chats = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
 export const script = (name: string): string => fileURLToPath(new URL(`scripts/${name}`, import.meta.url))
 const shell = (text: string, ...args: string[]): readonly string[] => [
   'bash',
@@ -63,11 +62,9 @@ const byPython = (module: string) => ({
 })
 /** What a protocol can do that transfers no files. */
 const tools = ['plain', 'stream', 'refused', 'held', 'revoked'] as const
-/** What those can do that install packages. */
-const installing = {
-  modes: ['plain', 'stream', 'refused', 'held', 'down', 'revoked'],
-  isSilent: true,
-} as const
+/** What those can do that install packages: only so they show nothing before the end. */
+const installing = { isSilent: true } as const
+export const wheel = 'hello_gateway-1.0-py3-none-any.whl'
 const sum = (file: string): string => `stat -c %s ${file} && sha256sum ${file}`
 /** Where rustup brings it, it looks for the toolchain at home. */
 const cargo = ['env', `RUSTUP_HOME=${process.env['RUSTUP_HOME'] ?? `${homedir()}/.rustup`}`, 'cargo']
@@ -112,6 +109,11 @@ export const clients: readonly Client[] = [
     },
     command({ url, mode }) {
       const image = `docker://${url.replace('https://', '')}:latest`
+      if (mode === 'up') {
+        const copy = 'skopeo --insecure-policy copy --quiet'
+        const push = `${copy} --preserve-digests --dest-creds a:b dir:out "${image.replace(/latest$/, 'mine')}"`
+        return shell(`${copy} "${image}" dir:out && ${push} && curl -sS "${url}/pushed"`)
+      }
       if (mode !== 'down' && !isStreamed(mode)) return ['skopeo', 'inspect', '--raw', image]
       const copy = `skopeo --insecure-policy copy --quiet "${image}" dir:out && cd out`
       return shell(`${copy} && cat manifest.json && ${sum('"$(ls -S | head -1)"')}`)
@@ -126,13 +128,22 @@ export const clients: readonly Client[] = [
       title: 'pip',
       from: 'basic',
       version: [python, '-m', 'pip', '--version'],
-      ...installing,
+      ...{ ...installing, modes: ['plain', 'stream', 'refused', 'held', 'down', 'revoked'] },
     },
     command({ url, mode }) {
       // Only so it says that an index refused.
       const options = `${mode === 'refused' ? '-vv' : '--quiet'} --no-input --no-cache-dir --no-deps --disable-pip-version-check --target .`
       const install = `${python} -m pip install ${options} --index-url "${url}/simple/" hello-gateway`
       return shell(`${install} && ${python} -c 'import hello_gateway' && ${sum('hello_gateway/large.bin')}`)
+    },
+  },
+  {
+    ...{ name: 'twine', title: 'twine', from: 'more', modes: ['plain', 'refused', 'held', 'up'] },
+    version: byPython('twine').version,
+    command({ url, mode, file }) {
+      const upload = `${python} -m twine upload --verbose --non-interactive --disable-progress-bar -u a -p b`
+      const made = `${python} ${script('wheel.py')} ${wheel} "${mode === 'up' ? file : script('wheel.py')}"`
+      return shell(`${made} && ${upload} --repository-url "${url}/legacy/" ${wheel}`)
     },
   },
   {
@@ -154,7 +165,13 @@ export const clients: readonly Client[] = [
       version: ['npm', '--version'],
       ...installing,
     },
-    command({ url }) {
+    command({ url, mode, file }) {
+      if (mode === 'up') {
+        const made = `cp "${file}" large.bin && echo '{"name":"hello-gateway","version":"1.0.0"}' > package.json`
+        const token = `echo '${url.replace('https:', '')}/npm/:_authToken=x' > .npmrc`
+        const publish = `npm publish --silent --fetch-retries=0 --registry "${url}/npm/"`
+        return shell(`${made} && ${token} && ${publish} && curl -sS "${url}/published"`)
+      }
       const install = `npm install --no-audit --no-fund --fetch-retries=0 --registry "${url}/npm/" hello-gateway`
       const folder = 'node_modules/hello-gateway'
       return shell(
@@ -183,13 +200,20 @@ export const clients: readonly Client[] = [
   { name: 'boto3', title: 'boto3', from: 'more', ...byPython('boto3') },
   {
     ...{ name: 'cargo', title: 'cargo', from: 'more', version: [...cargo, '--version'], ...installing },
-    command({ url }) {
-      const toml = `[package]\nname = "a"\nversion = "1.0.0"\n[dependencies]\nhello-gateway = { version = "1", registry = "r" }\n`
+    command({ url, mode, file }) {
+      const home = 'CARGO_HOME=$PWD/home CARGO_NET_RETRY=0'
+      const name = mode === 'up' ? 'hello-gateway' : 'a'
+      const dependencies = mode === 'up' ? '' : `[dependencies]\nhello-gateway = { version = "1", registry = "r" }\n`
+      const toml = `[package]\nname = "${name}"\nversion = "1.0.0"\nlicense = "MIT"\ndescription = "a"\n${dependencies}`
       const registry = `[registries.r]\nindex = "sparse+${url}/cargo/"\n`
       const project = `mkdir -p src .cargo && touch src/lib.rs && printf '${toml}' > Cargo.toml && printf '${registry}' > .cargo/config.toml`
+      if (mode === 'up') {
+        const publish = `CARGO_REGISTRIES_R_TOKEN=x ${cargo.join(' ')} publish --quiet --registry r --no-verify --allow-dirty`
+        return shell(`${project} && cp "${file}" large.bin && ${home} ${publish} && curl -sS "${url}/published"`)
+      }
       const folder = 'vendor/hello-gateway'
       return shell(
-        `${project} && CARGO_HOME=$PWD/home CARGO_NET_RETRY=0 ${cargo.join(' ')} vendor >/dev/null && cat ${folder}/lib.rs && ${sum(`${folder}/large.bin`)}`,
+        `${project} && ${home} ${cargo.join(' ')} vendor >/dev/null && cat ${folder}/lib.rs && ${sum(`${folder}/large.bin`)}`,
       )
     },
   },
@@ -216,7 +240,7 @@ export const clients: readonly Client[] = [
     command: ({ url, mode, file }) => ['java', script('Calls.java'), url, mode, file],
   },
   {
-    ...{ name: 'claude-code', title: '@anthropic-ai/claude-code', from: 'more', modes: chats },
+    ...{ name: 'claude-code', title: '@anthropic-ai/claude-code', from: 'more', modes: [...tools, 'down'] },
     version: [agent('claude'), '--version'],
     command({ url, mode }) {
       const how = isStreamed(mode) ? ['--output-format', 'stream-json', '--verbose', '--include-partial-messages'] : []
@@ -226,11 +250,13 @@ export const clients: readonly Client[] = [
         'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1',
         'CLAUDE_CODE_MAX_RETRIES=0',
       ]
-      return ['env', ...env, agent('claude'), '-p', 'hello', ...how]
+      const claude = ['env', ...env, agent('claude'), '-p']
+      if (mode === 'down') return shell(`"$@" | base64 -d | ${measured}`, ...claude, 'hello')
+      return [...claude, 'hello', ...how]
     },
   },
   {
-    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: chats, isSilent: true },
+    ...{ name: 'codex', title: '@openai/codex', from: 'more', modes: tools, isSilent: true },
     version: [agent('codex'), '--version'],
     command({ url }) {
       const provider = { name: 'test', base_url: `${url}/v1`, wire_api: 'responses', stream_max_retries: 0 }

@@ -1,5 +1,7 @@
 /** Models with the APIs of OpenAI (chat completions, responses, files) and Anthropic (messages, files). */
 import { hash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { buffer, text } from 'node:stream/consumers'
 import { greeting, isStreamed, type Mode, parts } from '../modes.ts'
 import { type Asked, type Server, sendFile } from '../upstream.ts'
@@ -89,7 +91,8 @@ export const answerModels: Server = asked => {
   return true
 }
 
-async function answerForm({ mode, req, res, untilReleased }: Asked, form: Form): Promise<void> {
+async function answerForm(asked: Asked, form: Form): Promise<void> {
+  const { mode, req, res, untilReleased } = asked
   const { stream = false } = JSON.parse(await text(req)) as { readonly stream?: boolean }
   if (!stream) return sendJson(res, form.whole(greeting))
   const send = (events: readonly Event[]): void => {
@@ -100,15 +103,21 @@ async function answerForm({ mode, req, res, untilReleased }: Asked, form: Form):
   }
   res.writeHead(200, { 'Content-Type': 'text/event-stream' })
   send(form.begin)
-  const said = partsOf(mode)
-  send(form.part(said[0]!))
-  if (said.length > 1) {
-    await untilReleased()
-    send(form.part(said[1]!))
+  const said = mode === 'down' ? piecesOf(asked.file) : partsOf(mode)
+  for (const [at, piece] of said.entries()) {
+    if (at > 0 && isStreamed(mode)) await untilReleased()
+    send(form.part(piece))
+    if (res.writableNeedDrain) await once(res, 'drain')
   }
   send(form.end(said.join('')))
   res.end()
 }
+
+/** The large file as text, in pieces as long as a model's are not. */
+const piecesOf = (file: string): readonly string[] =>
+  readFileSync(file)
+    .toString('base64')
+    .match(/.{1,65536}/g) ?? []
 
 const partsOf = (mode: Mode): readonly string[] =>
   isStreamed(mode) ? [`${parts.first}\n`, `${parts.last}\n`] : [greeting]
@@ -123,7 +132,8 @@ async function answerUpload({ req, res }: Asked): Promise<void> {
   })
 }
 
-function fileIn(body: Buffer, type: string): Buffer {
+/** The file in a form. */
+export function fileIn(body: Buffer, type: string): Buffer {
   const [, boundary = ''] = /boundary="?([^";]+)/.exec(type) ?? []
   const begin = body.indexOf('\r\n\r\n', body.indexOf('filename=')) + 4
   return body.subarray(begin, body.indexOf(`\r\n--${boundary}`, begin))

@@ -3,21 +3,10 @@ import { execFileSync } from 'node:child_process'
 import { createHash, hash } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { script, wheel } from '../clients.ts'
 import { greeting } from '../modes.ts'
 import { type Server, sendFile } from '../upstream.ts'
-
-const wheel = 'hello_gateway-1.0-py3-none-any.whl'
-// A wheel is an archive with three files that describe it.
-const buildWheel = `
-import sys, zipfile
-info = "hello_gateway-1.0.dist-info"
-with zipfile.ZipFile(sys.argv[1], "w") as archive:
-    archive.writestr("hello_gateway/__init__.py", "print('${greeting}')\\n")
-    archive.write(sys.argv[2], "hello_gateway/large.bin")
-    archive.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: hello-gateway\\nVersion: 1.0\\n")
-    archive.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-    archive.writestr(info + "/RECORD", "")
-`
+import { createPublishing } from './publishing.ts'
 
 /**
  * Makes the packages: those of the mode `down` have the large file in them.
@@ -29,13 +18,17 @@ export function createPackages(folder: string, large: string): Server {
   writeFileSync(small, 'small')
   const answerSmall = createRegistry(`${folder}-small`, small)
   const answerLarge = createRegistry(folder, large)
-  return asked => (asked.mode === 'down' ? answerLarge(asked) : answerSmall(asked))
+  const answerPublishing = createPublishing(`${folder}-published`)
+  return asked => {
+    if (asked.mode === 'down') return answerLarge(asked)
+    return (asked.mode !== 'up' && answerSmall(asked)) || answerPublishing(asked)
+  }
 }
 
 /** @param content of the file `large.bin` in each package */
 function createRegistry(folder: string, content: string): Server {
   mkdirSync(folder)
-  execFileSync('/usr/bin/python3', ['-c', buildWheel, join(folder, wheel), content])
+  execFileSync('/usr/bin/python3', [script('wheel.py'), join(folder, wheel), content])
   const manifest = { name: 'hello-gateway', version: '1.0.0', main: 'index.js' }
   const tarball = archive(folder, 'package', content, {
     'package.json': JSON.stringify(manifest),
