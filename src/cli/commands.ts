@@ -85,6 +85,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'grant a credential access to your account',
     load: () => import('./credential-connect.ts'),
   },
+  'credential discover': {
+    summary: 'ask an MCP server where its tokens come from',
+    load: () => import('./credential-discover.ts'),
+  },
   'credential disconnect': {
     summary: 'remove what was granted, and revoke it',
     load: async () => (await import('./credential.ts')).disconnecting,

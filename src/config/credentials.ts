@@ -46,6 +46,10 @@ export const credentials = objects(
       credentialName,
     ),
     Issuer: optional('Server that issues tokens, instead of TokenUrl: its document says where.', httpsUrl),
+    McpServer: optional(
+      'Address of the MCP server that the token is for: it must name Issuer (RFC 9728). Stands for Resource.',
+      httpsUrl,
+    ),
     TokenUrl: optional('Address of the server that issues tokens.', httpsUrl),
     ClientId: optional(
       'Client that the gateway is at that server; of GitHubApp the id of the app, of Vault that of an AppRole.',
@@ -181,7 +185,11 @@ function agentTokenProblem(
 /** Types that ask a server which the settings name. */
 const asksServer: ReadonlySet<string> = new Set(['ClientCredentials', 'RefreshToken', 'TokenExchange', ...agentTypes])
 
-function serverProblem({ Issuer, TokenUrl, Type }: CredentialSetting): string | undefined {
+function serverProblem({ Issuer, TokenUrl, Type, McpServer, Resource }: CredentialSetting): string | undefined {
+  if (McpServer !== undefined && !asksServer.has(Type)) return `McpServer must not be set for ${Type}`
+  if (McpServer !== undefined && Issuer === undefined)
+    return 'Issuer must be set with McpServer: agent-gateway credential discover names it'
+  if (McpServer !== undefined && Resource !== undefined) return 'McpServer and Resource must not both be set'
   if (Issuer !== undefined && TokenUrl !== undefined) return 'Issuer and TokenUrl must not both be set'
   if (Issuer !== undefined && !asksServer.has(Type) && Type !== 'JwtBearer') return `Issuer must not be set for ${Type}`
   const isMissing = asksServer.has(Type) && Issuer === undefined && TokenUrl === undefined

@@ -63,10 +63,18 @@ function sourceProblem(entry: UpstreamSetting, known: readonly CredentialSetting
   if (Credential === undefined) return undefined
   const credential = known.find(({ Name }) => Name === Credential)
   if (credential === undefined) return 'Credential must name an entry of Credentials'
+  if (credential.McpServer !== undefined && !isHostOf(Host, credential.McpServer))
+    return `Host must be that of McpServer of ${Credential}`
   const [, domain = ''] = /^\*?\.(.*?)(?::\d+)?$/.exec(Host.toLowerCase()) ?? []
   return !isOfOneHost.has(credential.Type) && tenantDomains.has(domain)
     ? 'Host must be one name: others may have theirs below this domain'
     : undefined
+}
+
+/** A token for an MCP server goes there alone. */
+function isHostOf(host: string, url: string): boolean {
+  const of = (text: string) => URL.parse(text)?.host
+  return of(`https://${host}`) === of(url)
 }
 
 /** A signature is of no use for another host, and a fixed value is the operator's choice. */

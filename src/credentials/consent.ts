@@ -42,6 +42,8 @@ export interface Consented extends Granted {
 /** RFC 8252 and RFC 9700, with PKCE (RFC 7636), state and `iss` (RFC 9207). */
 export async function beginCodeConsent(consent: ConsentRequest, redirectUri: string): Promise<BegunConsent> {
   const { server, client } = await serverOf(consent)
+  if (consent.setting.McpServer !== undefined && server.code_challenge_methods_supported?.includes('S256') !== true)
+    throw new CredentialError('failing', `${server.issuer} does not say that it knows PKCE with S256, which MCP wants.`)
   const url = new URL(endpointIn(server.authorization_endpoint, 'authorization endpoint', '--authorization-url'))
   const [verifier, state] = [oauth.generateRandomCodeVerifier(), oauth.generateRandomState()]
   const asked = {

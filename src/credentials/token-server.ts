@@ -1,9 +1,10 @@
 /** A server that issues tokens: where it is, who the gateway is there, and what its answers mean. */
 import * as oauth from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
-import { hasContentCoding } from '../http/headers.ts'
+import { fieldValues, hasContentCoding } from '../http/headers.ts'
 import { assertionTimes, signatureOf } from '../tokens/assertion.ts'
 import { privateKey } from './keys.ts'
+import { type AskDocument, assertIssuer } from './mcp-server.ts'
 import { limitOf, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 
@@ -40,40 +41,58 @@ export async function endpointOf(
     return { server: { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl }, ...rest }
   }
   if (Issuer === undefined) throw new CredentialError('failing', `TokenUrl must be set for ${Name}.`)
-  const known = parts.servers.get(Issuer)
-  const server = known ?? (await discovered(setting, parts, { issuer: Issuer, signal }))
-  parts.servers.set(Issuer, server)
+  const key = setting.McpServer === undefined ? Issuer : `${Issuer} ${setting.McpServer}`
+  const server =
+    parts.servers.get(key) ?? (await serverNamed(Issuer, setting, askWith(parts.ownRequests, signal, limitOf(setting))))
+  parts.servers.set(key, server)
   return { server, ...rest }
 }
 
+/** An MCP server must name the issuer, too. */
+async function serverNamed(issuer: string, { McpServer }: CredentialSetting, ask: AskDocument) {
+  if (McpServer !== undefined) await assertIssuer(issuer, McpServer, ask)
+  return discovered(issuer, ask)
+}
+
 /** OpenID Connect Discovery section 4, or RFC 8414. A document of another issuer is of no use: it would name its own endpoints. */
-async function discovered(
-  setting: CredentialSetting,
-  parts: SourceParts,
-  { issuer, signal }: { readonly issuer: string; readonly signal: AbortSignal },
-): Promise<oauth.AuthorizationServer> {
+export async function discovered(issuer: string, ask: AskDocument): Promise<oauth.AuthorizationServer> {
   const expected = new URL(issuer)
-  const read: NonNullable<oauth.DiscoveryRequestOptions[typeof oauth.customFetch]> = async url => {
-    const headers = ['Accept', 'application/json', 'Accept-Encoding', 'identity']
-    const message = { method: 'GET', url, headers, body: '' } as const
-    const { status, body } = await parts.ownRequests.ask(message, signal, limitOf(setting))
-    // Others need not be JSON.
-    const text = status === 200 ? JSON.stringify(jsonOf(body)) : '{}'
-    return new Response(text, { status, headers: { 'content-type': 'application/json' } })
-  }
-  const ask = async (algorithm: 'oidc' | 'oauth2') =>
+  const find = async (algorithm: 'oidc' | 'oauth2') =>
     oauth.processDiscoveryResponse(
       expected,
-      await oauth.discoveryRequest(expected, { algorithm, [oauth.customFetch]: read }),
+      await oauth.discoveryRequest(expected, { algorithm, [oauth.customFetch]: url => ask(url) }),
     )
-  return ask('oidc').catch(() =>
-    ask('oauth2').catch(error => {
+  return find('oidc').catch(() =>
+    find('oauth2').catch(error => {
       throw problemOf(error)
     }),
   )
 }
 
-export function parametersOf({ Scope, Audience, Resource, Type }: CredentialSetting): Record<string, string> {
+/** Documents of servers, past the egress guard, without redirects. @param ms for each, milliseconds */
+export function askWith(ownRequests: SourceParts['ownRequests'], signal: AbortSignal, ms: number): AskDocument {
+  return async (url, posted) => {
+    const headers = ['Accept', 'application/json', 'Accept-Encoding', 'identity']
+    if (posted !== undefined) headers.push('Content-Type', 'application/json')
+    const method = posted === undefined ? 'GET' : 'POST'
+    const { status, fields, body } = await ownRequests.ask({ method, url, headers, body: posted ?? '' }, signal, ms)
+    // Others need not be JSON.
+    const text = status < 300 || posted !== undefined ? JSON.stringify(jsonOf(body)) : '{}'
+    const answer = new Response(text, { status, headers: { 'content-type': 'application/json' } })
+    const [challenge] = fieldValues(fields, 'www-authenticate')
+    // That of a registration says nothing more than its status.
+    if (challenge !== undefined && posted === undefined) answer.headers.set('www-authenticate', challenge)
+    return answer
+  }
+}
+
+export function parametersOf({
+  Scope,
+  Audience,
+  McpServer,
+  Resource = McpServer,
+  Type,
+}: CredentialSetting): Record<string, string> {
   return {
     ...(Scope === undefined ? {} : { scope: Scope }),
     ...(Resource === undefined ? {} : { resource: Resource }),

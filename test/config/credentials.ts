@@ -62,3 +62,16 @@ t.test('what is had for the token of an agent needs a provider of such tokens', 
   const store = { Name: 'far', FromUrl: 'https://store.example/', Credential: 'one' }
   t.match(problemOf(exchange, [key, store], external), /a store cannot be read with AgentTokenExchange/)
 })
+
+t.test('a token for an MCP server comes from an issuer of the settings, and goes to that server alone', async t => {
+  const mcp = { ...refresh, TokenUrl: undefined, Secret: 'key', McpServer: 'https://mcp.example/mcp' }
+  const whole = { ...mcp, Issuer: 'https://idp.example' }
+  t.equal(problemOf(whole), undefined)
+  t.match(problemOf(mcp), /Issuer must be set with McpServer/)
+  t.match(problemOf({ ...whole, Resource: 'https://mcp.example' }), /McpServer and Resource must not both be set/)
+  t.match(problemOf({ Secret: 'key', McpServer: 'https://mcp.example' }), /McpServer must not be set for Value/)
+  const at = (Host: string) => problemOf(whole, [key], { Upstreams: [{ Host, Credential: 'one' }] })
+  for (const host of ['mcp.example', 'MCP.example:443']) t.equal(at(host), undefined)
+  for (const host of ['evil.example', '*.mcp.example', 'mcp.example:8443'])
+    t.match(at(host), /Host must be that of McpServer of one/)
+})
