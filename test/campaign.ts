@@ -59,7 +59,8 @@ async function runQuietly(file: string, env: NodeJS.ProcessEnv, cwd = root): Pro
   const length = values.short ? {} : { GATEWAY_TEST_CAMPAIGN: '1' }
   const child = spawn(process.execPath, [file], {
     cwd,
-    env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...env, ...length },
+    // A file would else have 30 s for all of its faults.
+    env: { NODE_COMPILE_CACHE: compileCache, TAP_TIMEOUT: '3600', ...process.env, ...env, ...length },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   return await text(child.stdout)

@@ -3,6 +3,7 @@ import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.
 import type { Target } from '../base/target.ts'
 import type { BudgetSettings } from '../config/budgets.ts'
 import { type BudgetWindow, createWindows } from '../limits/budget-window.ts'
+import type { SpendCharge } from '../limits/spend.ts'
 import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
@@ -14,9 +15,16 @@ interface CallOfAgent {
 /** Billionths of the currency: sums of whole numbers have no error. */
 const moneyScale = 1e9
 
+/** One budget, and what a call takes of it. */
+export interface BudgetCharge extends SpendCharge {
+  readonly rule: BudgetRule
+}
+
 export interface BudgetRule {
   readonly name: string
   readonly unit: BudgetSettings['Unit']
+  /** Calls of any kind are counted, whatever they cost. */
+  readonly countsCalls: boolean
   readonly of: BudgetSettings['Of']
   /** In the whole numbers that are counted; undefined: it is only counted. */
   readonly limit: number | undefined
@@ -35,6 +43,8 @@ export interface BudgetRule {
   /** Key of the row that a call of the agent is counted in. */
   readonly keyAt: (agent: AgentRecord, now: number) => string
   readonly rowAt: (agent: AgentRecord, now: number) => SpendRow
+  /** What one call of the agent takes of it, in a list of its own. */
+  readonly oneCallAt: (agent: AgentRecord, now: number) => readonly [BudgetCharge]
   /** Field of policies that it answers: it counts all that an agent spends in such a window. Undefined: none. */
   readonly total: 'spendToday' | 'spendThisMonth' | 'tokensToday' | undefined
   /** Undefined: calls of any model. */
@@ -50,18 +60,23 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
   const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, WarnAt, Per, TimeZone, Models } = settings
   if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
   const windowAt = createWindows(Per, TimeZone)
-  return {
+  const keys = createKeys({ name: Name, of: Of, windowAt }, key => [
+    { rule, key, amount: 1, limit: rule.limit, passes: rule.passes },
+  ])
+  const rule: BudgetRule = {
     ...{ name: Name, unit: Unit, of: Of, exact: Exact, passes: AtLimit === 'Allow', asks: AtLimit === 'Hitl' },
+    countsCalls: Unit === 'Calls' && Models.length === 0,
     limit: Limit === undefined ? undefined : Math.round(Limit * scaleOf(Unit)),
     share: Exact ? 1 : Reserve / 100,
     warnAt: WarnAt / 100,
     windowAt,
     holderOf: agent => holderOf(Of, agent),
-    ...createKeys({ name: Name, of: Of, windowAt }),
+    ...keys,
     models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
     total: totalOf(settings),
     ...createFilters(settings),
   }
+  return rule
 }
 
 function totalOf({ Of, Unit, Per, TimeZone, Hosts, Models }: BudgetSettings): BudgetRule['total'] {
@@ -99,27 +114,28 @@ function holderOf(of: BudgetRule['of'], { id, ownerId, policyName }: AgentRecord
 /** Holders whose keys are kept for each budget. */
 const maxKept = 10_000
 
-/** Keys of a budget's rows. The same text each time: tables need not hash it again. */
-function createKeys({
-  name,
-  of,
-  windowAt,
-}: Pick<BudgetRule, 'name' | 'of' | 'windowAt'>): Pick<BudgetRule, 'keyAt' | 'rowAt'> {
-  const keys = new Map<string, string>()
+/** Keys of a budget's rows. The same texts and charges each time: tables need not hash them again. */
+function createKeys(
+  { name, of, windowAt }: Pick<BudgetRule, 'name' | 'of' | 'windowAt'>,
+  oneCall: (key: string) => readonly [BudgetCharge],
+): Pick<BudgetRule, 'keyAt' | 'rowAt' | 'oneCallAt'> {
+  const kept = new Map<string, readonly [BudgetCharge]>()
   let window: BudgetWindow | undefined
   const rowOf = (holder: string, { start, end }: BudgetWindow) => ({ budget: name, holder, from: start, until: end })
+  const oneCallAt = (agent: AgentRecord, now: number) => {
+    const current = windowAt(now)
+    if (current !== window || kept.size > maxKept) kept.clear()
+    window = current
+    const holder = holderOf(of, agent)
+    const known = kept.get(holder)
+    if (known !== undefined) return known
+    const charges = oneCall(keyOf(rowOf(holder, current)))
+    kept.set(holder, charges)
+    return charges
+  }
   return {
+    oneCallAt,
+    keyAt: (agent, now) => oneCallAt(agent, now)[0].key,
     rowAt: (agent, now) => rowOf(holderOf(of, agent), windowAt(now)),
-    keyAt(agent, now) {
-      const current = windowAt(now)
-      if (current !== window || keys.size > maxKept) keys.clear()
-      window = current
-      const holder = holderOf(of, agent)
-      const known = keys.get(holder)
-      if (known !== undefined) return known
-      const key = keyOf(rowOf(holder, current))
-      keys.set(holder, key)
-      return key
-    },
   }
 }

@@ -40,8 +40,10 @@ export function createTableMemory({ slots, fields }: TableShape, seed: Uint8Arra
 }
 
 export class SharedTable {
-  readonly #shape: TableShape
-  readonly #thread: number
+  readonly slots: number
+  readonly fields: number
+  /** Number of this thread. */
+  readonly thread: number
   readonly #head: Int32Array<SharedArrayBuffer>
   /** Two words a slot, both zero when it is free. */
   readonly #keys: Int32Array<SharedArrayBuffer>
@@ -51,25 +53,13 @@ export class SharedTable {
 
   /** @param thread number of this thread, from 0; no two at a time have the same */
   constructor(memory: SharedArrayBuffer, shape: TableShape, thread: number) {
-    this.#shape = shape
-    this.#thread = thread
+    this.slots = shape.slots
+    this.fields = shape.fields
+    this.thread = thread
     this.#hashes = new Memo(shape.slots)
     this.#head = new Int32Array(memory, 0, headWords)
     this.#values = new Float64Array(memory, headWords * 4, shape.slots * shape.fields)
     this.#keys = new Int32Array(memory, headWords * 4 + shape.slots * shape.fields * 8, shape.slots * 2)
-  }
-
-  get slots(): number {
-    return this.#shape.slots
-  }
-
-  get fields(): number {
-    return this.#shape.fields
-  }
-
-  /** Number of this thread. */
-  get thread(): number {
-    return this.#thread
   }
 
   /** A number for a key, the same in all threads. Two keys have the same one only by chance. */
@@ -84,7 +74,7 @@ export class SharedTable {
 
   /** Waits until no other thread works on the table. */
   lock(): void {
-    const mine = this.#thread + 1
+    const mine = this.thread + 1
     let last = 0
     let waits = 0
     for (let tries = 1; ; tries++) {
@@ -101,7 +91,7 @@ export class SharedTable {
   }
 
   unlock(): void {
-    Atomics.compareExchange(this.#head, lockWord, this.#thread + 1, 0)
+    Atomics.compareExchange(this.#head, lockWord, this.thread + 1, 0)
   }
 
   /** Does work under the lock. */
@@ -148,7 +138,7 @@ export class SharedTable {
       const isFree = this.isFree(slot)
       if (!isFree && !isIdle(slot)) continue
       if (isFree) this.#head[usedWord]! += 1
-      this.#values.fill(initial, slot * this.#shape.fields, (slot + 1) * this.#shape.fields)
+      this.#values.fill(initial, slot * this.fields, (slot + 1) * this.fields)
       Atomics.store(this.#keys, slot * 2, place.low)
       Atomics.store(this.#keys, slot * 2 + 1, place.high)
       place.slot = slot
@@ -170,12 +160,12 @@ export class SharedTable {
 
   /** Only with the lock. */
   get(slot: number, field: number): number {
-    return this.#values[slot * this.#shape.fields + field]!
+    return this.#values[slot * this.fields + field]!
   }
 
   /** Only with the lock. */
   set(slot: number, field: number, value: number): void {
-    this.#values[slot * this.#shape.fields + field] = value
+    this.#values[slot * this.fields + field] = value
   }
 
   #holds(slot: number, { low, high }: TableKey): boolean {
@@ -183,7 +173,7 @@ export class SharedTable {
   }
 
   #slotAt({ low }: TableKey, step: number): number {
-    return ((low >>> 0) + step) & (this.#shape.slots - 1)
+    return ((low >>> 0) + step) & (this.slots - 1)
   }
 
   #placeOf(key: string): TableKey {

@@ -1,7 +1,8 @@
 /** What is spent of budgets, in memory that all threads share: a slot for each budget, holder and window. */
 import type { SharedTable, TableShape } from './shared-table.ts'
 
-export const spendField = {
+/** Numbers, not names: a call reads and writes some twenty of them. */
+export const field = {
   /** Leased, and what was spent when it was: the rest is what calls may reserve. */
   leased: 0,
   base: 1,
@@ -31,6 +32,7 @@ export const spendField = {
   demand: 16,
   pace: 17,
 } as const
+type Field = (typeof field)[keyof typeof field]
 /** Behind them, what calls of each thread have reserved. */
 const fields = 19
 
@@ -61,51 +63,57 @@ export class SpendSlots {
     this.table = table
   }
 
-  get(slot: number, name: keyof typeof spendField): number {
-    return this.table.get(slot, spendField[name])
+  get(slot: number, of: Field): number {
+    return this.table.get(slot, of)
   }
 
-  set(slot: number, name: keyof typeof spendField, value: number): void {
-    this.table.set(slot, spendField[name], value)
+  set(slot: number, of: Field, value: number): void {
+    this.table.set(slot, of, value)
   }
 
-  add(slot: number, name: keyof typeof spendField, change: number): void {
-    this.set(slot, name, this.get(slot, name) + change)
+  add(slot: number, of: Field, change: number): void {
+    this.table.set(slot, of, this.table.get(slot, of) + change)
   }
 
   /** Slot of a key that is used now; -1 when there is none. */
   claim(key: string, now: number): number {
     const known = this.table.find(key)
-    const slot = known < 0 ? this.table.claim(key, other => this.isForgotten(other, now)) : known
+    const slot = known < 0 ? this.#claimNew(key, now) : known
     if (slot < 0) return slot
-    if (this.get(slot, 'leased') === Number.NEGATIVE_INFINITY) {
+    if (this.get(slot, field.leased) === Number.NEGATIVE_INFINITY) {
       for (let n = 0; n < this.table.fields; n++) this.table.set(slot, n, 0)
-      this.set(slot, 'stored', -1)
-      this.set(slot, 'askedAt', now)
+      this.set(slot, field.stored, -1)
+      this.set(slot, field.askedAt, now)
     }
-    this.set(slot, 'requestAt', now)
+    this.set(slot, field.requestAt, now)
     return slot
+  }
+
+  #claimNew(key: string, now: number): number {
+    return this.table.claim(key, other => this.isForgotten(other, now))
   }
 
   /** The store knows all of it, and nobody uses it. */
   isForgotten(slot: number, now: number): boolean {
     // An ask without an answer may have leased something.
-    const isReported = this.isStored(slot) && this.get(slot, 'away') === 0
-    return isReported && this.isIdle(slot, now) && this.get(slot, 'leased') === 0
+    const isReported = this.isStored(slot) && this.get(slot, field.away) === 0
+    return isReported && this.isIdle(slot, now) && this.get(slot, field.leased) === 0
   }
 
   isStored(slot: number): boolean {
-    return this.get(slot, 'spent') === this.get(slot, 'stored')
+    return this.get(slot, field.spent) === this.get(slot, field.stored)
   }
 
   isIdle(slot: number, now: number): boolean {
-    const isOld = this.isClosing || now - this.get(slot, 'requestAt') > idleMs
-    return isOld && this.reserved(slot) === 0 && this.get(slot, 'needed') === 0
+    const isOld = this.isClosing || now - this.get(slot, field.requestAt) > idleMs
+    return isOld && this.reserved(slot) === 0 && this.get(slot, field.needed) === 0
   }
 
   /** What calls may reserve now. */
   free(slot: number): number {
-    return this.get(slot, 'leased') - (this.get(slot, 'spent') - this.get(slot, 'base')) - this.reserved(slot)
+    return (
+      this.get(slot, field.leased) - (this.get(slot, field.spent) - this.get(slot, field.base)) - this.reserved(slot)
+    )
   }
 
   /** What calls of all threads have reserved. */
@@ -125,34 +133,34 @@ export class SpendSlots {
   spendReserved(slot: number, thread: number): void {
     const lost = Math.max(0, this.table.get(slot, fields + thread))
     this.table.set(slot, fields + thread, 0)
-    this.add(slot, 'spent', lost)
-    this.add(slot, 'estimated', lost)
+    this.add(slot, field.spent, lost)
+    this.add(slot, field.estimated, lost)
   }
 
   /** A call waits for a lease of so much. */
   wait(slot: number, amount: number): void {
-    const least = this.get(slot, 'least')
-    this.add(slot, 'needed', amount)
-    this.set(slot, 'least', least === 0 ? amount : Math.min(least, amount))
+    const least = this.get(slot, field.least)
+    this.add(slot, field.needed, amount)
+    this.set(slot, field.least, least === 0 ? amount : Math.min(least, amount))
   }
 
   /** Measures the pace. Call it once for each ask. */
   measure(slot: number, now: number): void {
-    const passed = now - this.get(slot, 'askedAt')
+    const passed = now - this.get(slot, field.askedAt)
     if (passed <= 0) return
-    const pace = this.get(slot, 'pace')
-    const fresh = this.get(slot, 'demand') / passed
-    this.set(slot, 'pace', pace + (fresh - pace) * (1 - Math.exp(-passed / memoryMs)))
-    this.set(slot, 'demand', 0)
-    this.set(slot, 'askedAt', now)
+    const pace = this.get(slot, field.pace)
+    const fresh = this.get(slot, field.demand) / passed
+    this.set(slot, field.pace, pace + (fresh - pace) * (1 - Math.exp(-passed / memoryMs)))
+    this.set(slot, field.demand, 0)
+    this.set(slot, field.askedAt, now)
   }
 
   state(slot: number): SpendState {
-    const unstored = this.get(slot, 'spent') - Math.max(0, this.get(slot, 'stored'))
+    const unstored = this.get(slot, field.spent) - Math.max(0, this.get(slot, field.stored))
     return {
-      spent: this.get(slot, 'spentInAll') + unstored,
-      reserved: this.get(slot, 'others') + this.reserved(slot),
-      raised: this.get(slot, 'raised'),
+      spent: this.get(slot, field.spentInAll) + unstored,
+      reserved: this.get(slot, field.others) + this.reserved(slot),
+      raised: this.get(slot, field.raised),
     }
   }
 }

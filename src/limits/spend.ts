@@ -8,7 +8,7 @@
  */
 import type { SharedTable } from './shared-table.ts'
 import type { SpendAnswer, SpendAsk } from './spend-lease.ts'
-import { SpendSlots, type SpendState } from './spend-slots.ts'
+import { field, SpendSlots, type SpendState } from './spend-slots.ts'
 
 /** A gateway leases ahead what its calls reserve in this time, milliseconds. */
 const supplyMs = 5_000
@@ -61,6 +61,8 @@ export interface SpendBookOptions {
 export class SpendBook {
   readonly #slots: SpendSlots
   readonly #onNeed: (key: string) => void
+  /** Slots of the call that is being reserved. */
+  readonly #claimed: number[] = []
 
   constructor({ table, onNeed }: SpendBookOptions) {
     this.#slots = new SpendSlots(table)
@@ -69,13 +71,16 @@ export class SpendBook {
 
   /** Reserves a call in all of its budgets, or in none. */
   reserve(charges: readonly SpendCharge[], now: number): Reserved {
-    // Without a closure: each call of an agent with a budget comes here.
+    // Without closures and lists: each call of an agent with a budget comes here.
     const { table } = this.#slots
+    const slots = this.#claimed
     table.lock()
     try {
-      const slots = charges.map(({ key }) => this.#claim(key, now))
-      const full = slots.indexOf(-1)
-      if (full >= 0) return { charge: charges[full]!, bar: 'full' }
+      for (let n = 0; n < charges.length; n++) {
+        const slot = this.#claim(charges[n]!.key, now)
+        if (slot < 0) return { charge: charges[n]!, bar: 'full' }
+        slots[n] = slot
+      }
       return this.#barOf(charges, slots, now) ?? this.#reserveIn(charges, slots)
     } finally {
       table.unlock()
@@ -84,7 +89,7 @@ export class SpendBook {
 
   #claim(key: string, now: number): number {
     const slot = this.#slots.claim(key, now)
-    if (slot >= 0 && this.#slots.get(slot, 'stored') < 0) this.#need(slot, key)
+    if (slot >= 0 && this.#slots.get(slot, field.stored) < 0) this.#need(slot, key)
     return slot
   }
 
@@ -107,8 +112,8 @@ export class SpendBook {
   }
 
   #barAt(slot: number, { limit = 0, amount }: SpendCharge, now: number): SpendBar | undefined {
-    if (this.#slots.get(slot, 'away') !== 0) return 'away'
-    if (now >= this.#slots.get(slot, 'dryUntil') || amount < this.#slots.get(slot, 'dryFrom')) return undefined
+    if (this.#slots.get(slot, field.away) !== 0) return 'away'
+    if (now >= this.#slots.get(slot, field.dryUntil) || amount < this.#slots.get(slot, field.dryFrom)) return undefined
     const { spent, raised } = this.#slots.state(slot)
     return spent >= limit + raised ? 'exceeded' : 'reserved'
   }
@@ -118,14 +123,14 @@ export class SpendBook {
       const { key, amount } = charges[n]!
       const slot = slots[n]!
       this.#slots.reserve(slot, amount)
-      this.#slots.add(slot, 'demand', amount)
-      if (this.#slots.free(slot) < (this.#slots.get(slot, 'pace') * supplyMs) / 2) this.#need(slot, key)
+      this.#slots.add(slot, field.demand, amount)
+      if (this.#slots.free(slot) < (this.#slots.get(slot, field.pace) * supplyMs) / 2) this.#need(slot, key)
     }
   }
 
   #need(slot: number, key: string): void {
-    if (this.#slots.get(slot, 'asking') !== 0) return
-    this.#slots.set(slot, 'asking', 1)
+    if (this.#slots.get(slot, field.asking) !== 0) return
+    this.#slots.set(slot, field.asking, 1)
     this.#onNeed(key)
   }
 
@@ -138,10 +143,10 @@ export class SpendBook {
       // A slot is kept while anything is reserved in it.
       if (slot < 0) return
       slots.reserve(slot, -amount)
-      slots.add(slot, 'spent', cost)
-      if (isEstimated) slots.add(slot, 'estimated', cost)
-      if (isCall) slots.add(slot, 'calls', 1)
-      if (cost < amount) slots.set(slot, 'dryUntil', 0)
+      slots.add(slot, field.spent, cost)
+      if (isEstimated) slots.add(slot, field.estimated, cost)
+      if (isCall) slots.add(slot, field.calls, 1)
+      if (cost < amount) slots.set(slot, field.dryUntil, 0)
     } finally {
       slots.table.unlock()
     }
@@ -151,7 +156,7 @@ export class SpendBook {
   stateOf(key: string): SpendState | undefined {
     return this.#locked(() => {
       const slot = this.#slots.table.find(key)
-      return slot < 0 || this.#slots.get(slot, 'stored') < 0 ? undefined : this.#slots.state(slot)
+      return slot < 0 || this.#slots.get(slot, field.stored) < 0 ? undefined : this.#slots.state(slot)
     })
   }
 
@@ -161,9 +166,9 @@ export class SpendBook {
       const slots = this.#slots
       const slot = this.#claim(key, now)
       if (slot < 0) return undefined
-      const age = now - slots.get(slot, 'askedAt')
+      const age = now - slots.get(slot, field.askedAt)
       if (age >= reportMs) this.#need(slot, key)
-      const isKnown = slots.get(slot, 'stored') >= 0 && slots.get(slot, 'away') === 0 && age <= freshMs
+      const isKnown = slots.get(slot, field.stored) >= 0 && slots.get(slot, field.away) === 0 && age <= freshMs
       return isKnown ? slots.state(slot) : undefined
     })
   }
@@ -186,23 +191,23 @@ export class SpendBook {
     const slots = this.#slots
     slots.measure(slot, now)
     const reserved = slots.reserved(slot)
-    const needed = slots.get(slot, 'needed')
-    const ahead = slots.isIdle(slot, now) ? 0 : Math.ceil(slots.get(slot, 'pace') * supplyMs)
-    const least = slots.get(slot, 'least')
+    const needed = slots.get(slot, field.needed)
+    const ahead = slots.isIdle(slot, now) ? 0 : Math.ceil(slots.get(slot, field.pace) * supplyMs)
+    const least = slots.get(slot, field.least)
     const free = Math.max(0, slots.free(slot))
     // What is too little for each call that waits would be so for ever: other gateways may have as little, and none is idle.
     const kept = needed > 0 && free < least ? 0 : Math.min(free, needed + ahead)
-    const begins = slots.get(slot, 'stored') < 0
-    const spent = begins ? 0 : slots.get(slot, 'spent')
-    slots.set(slot, 'leased', reserved + kept)
-    slots.set(slot, 'base', spent)
-    slots.set(slot, 'needed', 0)
-    slots.set(slot, 'least', 0)
-    slots.set(slot, 'asking', 1)
+    const begins = slots.get(slot, field.stored) < 0
+    const spent = begins ? 0 : slots.get(slot, field.spent)
+    slots.set(slot, field.leased, reserved + kept)
+    slots.set(slot, field.base, spent)
+    slots.set(slot, field.needed, 0)
+    slots.set(slot, field.least, 0)
+    slots.set(slot, field.asking, 1)
     return {
       ...{ begins, spent, keep: reserved + kept, reserved, needed, least, ahead },
-      estimated: begins ? 0 : slots.get(slot, 'estimated'),
-      calls: begins ? 0 : slots.get(slot, 'calls'),
+      estimated: begins ? 0 : slots.get(slot, field.estimated),
+      calls: begins ? 0 : slots.get(slot, field.calls),
     }
   }
 
@@ -210,32 +215,32 @@ export class SpendBook {
   accept(ask: SpendAsk, { leased, spent, others, raised }: SpendAnswer, now: number): void {
     this.#change(ask.key, slot => {
       const slots = this.#slots
-      slots.set(slot, 'leased', leased)
-      slots.set(slot, 'stored', ask.spent)
-      slots.set(slot, 'spentInAll', spent)
-      slots.set(slot, 'others', others)
-      slots.set(slot, 'raised', raised)
-      slots.set(slot, 'asking', 0)
-      slots.set(slot, 'away', 0)
+      slots.set(slot, field.leased, leased)
+      slots.set(slot, field.stored, ask.spent)
+      slots.set(slot, field.spentInAll, spent)
+      slots.set(slot, field.others, others)
+      slots.set(slot, field.raised, raised)
+      slots.set(slot, field.asking, 0)
+      slots.set(slot, field.away, 0)
       const { limit, exact, needed, reserved, least } = ask
       const isDry = limit !== undefined && spent + others + leased >= limit + raised
       const isTooLittle = exact && needed > 0 && leased - reserved < least
-      slots.set(slot, 'dryUntil', isDry || isTooLittle ? now + dryMs : 0)
-      slots.set(slot, 'dryFrom', isDry ? 0 : least)
+      slots.set(slot, field.dryUntil, isDry || isTooLittle ? now + dryMs : 0)
+      slots.set(slot, field.dryFrom, isDry ? 0 : least)
     })
   }
 
   /** The ask was not answered: what was kept stays leased. */
   miss({ key }: SpendAsk): void {
     this.#change(key, slot => {
-      this.#slots.set(slot, 'asking', 0)
-      this.#slots.set(slot, 'away', 1)
+      this.#slots.set(slot, field.asking, 0)
+      this.#slots.set(slot, field.away, 1)
     })
   }
 
   /** The answer takes long: until it comes, calls beyond what is leased are refused. */
   goAlone(key: string): void {
-    this.#change(key, slot => this.#slots.set(slot, 'away', 1))
+    this.#change(key, slot => this.#slots.set(slot, field.away, 1))
   }
 
   /** Whether the store is to be told about it. */
@@ -244,7 +249,7 @@ export class SpendBook {
     const slot = slots.table.find(key)
     if (slot < 0 || slots.isClosing) return true
     // All keys at the turn of the same second: one statement tells them all.
-    const isTurn = Math.floor(now / reportMs) > Math.floor(slots.get(slot, 'askedAt') / reportMs)
+    const isTurn = Math.floor(now / reportMs) > Math.floor(slots.get(slot, field.askedAt) / reportMs)
     return isTurn && (slots.isIdle(slot, now) || !slots.isStored(slot))
   }
 

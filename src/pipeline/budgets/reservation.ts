@@ -1,14 +1,9 @@
 /** What a call has reserved of its budgets, and how it is settled: once, when the call is over. */
 
-import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
-import type { SpendBook, SpendCharge, SpendEnd } from '../../limits/spend.ts'
+import { type BudgetCharge, type BudgetRule, scaleOf } from '../../budgets/rules.ts'
+import type { SpendBook, SpendEnd } from '../../limits/spend.ts'
 import type { UsageMeter } from '../answers/usage-meter.ts'
 import { type BillParts, type BoundedModel, type Cost, type FinalCost, finalCost, noCost } from './bill.ts'
-
-/** One budget, and what a call takes of it. */
-export interface BudgetCharge extends SpendCharge {
-  readonly rule: BudgetRule
-}
 
 /** What the call can cost. */
 export type BilledCall =
@@ -58,7 +53,7 @@ export interface BudgetParts extends BillParts {
   readonly asked: (key: string) => Promise<void>
 }
 
-interface Budgeted {
+export interface Budgeted {
   /** Undefined without budgets. */
   readonly budgets: BudgetParts | undefined
 }

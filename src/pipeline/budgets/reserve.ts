@@ -1,13 +1,13 @@
 /** Reserves what a call can cost in its budgets, before it is sent. */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
+import { type BudgetCharge, type BudgetRule, scaleOf } from '../../budgets/rules.ts'
 import type { HeldBudget } from '../../hitl/model.ts'
 import { rowOf } from '../../limits/spend-lease.ts'
 import type { CalledModel } from '../../llm/formats.ts'
 import type { Call } from '../outbound/call.ts'
 import { type Barred, heldReason, isUsedUp, refuseBarred } from './barred.ts'
 import { boundedModel, type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
-import { type BilledCall, type BudgetCharge, type BudgetParts, type Spender, unbilled } from './reservation.ts'
+import { type BilledCall, type Budgeted, type BudgetParts, type Spender, unbilled } from './reservation.ts'
 
 /** A call before it is sent. */
 export interface BudgetedCall
@@ -17,12 +17,12 @@ export interface BudgetedCall
   readonly isApproved: boolean
 }
 
-/** How budgets see a call. */
-export interface CallShape {
+/** How budgets see calls of a kind. */
+export interface CallShape<C extends BudgetedCall, P> {
   /** It opens a WebSocket or a tunnel, whose content is not read. */
-  readonly isStream: boolean
+  isStream(call: C): boolean
   /** All of the body; a refusal when it cannot be held. */
-  bodyOf(): Buffer | Refusal | Promise<Buffer | Refusal>
+  bodyOf(call: C, parts: P): Buffer | Refusal | Promise<Buffer | Refusal>
 }
 
 /** A budget is used up that asks a person then. */
@@ -37,25 +37,30 @@ interface BudgetHold {
 export type ReserveOutcome = Refusal | BudgetHold | undefined
 
 /** Undefined when it is reserved, or no budget applies. Waits for the body, or for the store. */
-export function reserve(
-  call: BudgetedCall,
-  shape: CallShape,
-  parts: BudgetParts | undefined,
+export function reserve<C extends BudgetedCall, P extends Budgeted>(
+  call: C,
+  shape: CallShape<C, P>,
+  parts: P,
 ): ReserveOutcome | Promise<ReserveOutcome> {
-  if (parts === undefined) return undefined
-  const isModel = parts.providerAt(call.target.origin) !== undefined
-  const rules: BudgetRule[] = []
+  const { budgets } = parts
+  if (budgets === undefined) return undefined
+  let rules = noRules
   let needsModel = false
-  for (const rule of parts.rules) {
-    const isOfCalls = rule.unit === 'Calls' && rule.models === undefined
+  for (const rule of budgets.rules) {
+    if (!rule.applies(call) || !isChosen(call, rule)) continue
     // Only what providers say costs anything: an agent could say anything from a host of its own.
-    if (!(isOfCalls || isModel) || !rule.applies(call) || !isChosen(call, rule)) continue
-    needsModel ||= !isOfCalls
-    rules.push(rule)
+    if (!rule.countsCalls && budgets.providerAt(call.target.origin) === undefined) continue
+    needsModel ||= !rule.countsCalls
+    rules = rules === noRules ? [rule] : [...rules, rule]
   }
-  if (needsModel) return reserveModel(call, shape, rules, parts)
-  return rules.length === 0 ? undefined : takeAll(call, chargesOf(call, rules, unbilled, parts), unbilled, parts)
+  if (needsModel) {
+    const isStream = shape.isStream(call)
+    return reserveModel(call, { isStream, bodyOf: () => shape.bodyOf(call, parts), rules }, budgets)
+  }
+  return rules === noRules ? undefined : takeAll(call, chargesOf(call, rules, unbilled, budgets), unbilled, budgets)
 }
+
+const noRules: readonly BudgetRule[] = []
 
 /** Where rules of the agent's policy name the budget, only calls that one of these allows count. */
 function isChosen({ rulebook, decision }: BudgetedCall, { name }: BudgetRule): boolean {
@@ -64,14 +69,19 @@ function isChosen({ rulebook, decision }: BudgetedCall, { name }: BudgetRule): b
   return decision?.decision === 'Allow' && decision.budget === name
 }
 
+interface ModelTerms {
+  readonly isStream: boolean
+  bodyOf(): Buffer | Refusal | Promise<Buffer | Refusal>
+  readonly rules: readonly BudgetRule[]
+}
+
 function reserveModel(
   call: BudgetedCall,
-  shape: CallShape,
-  rules: readonly BudgetRule[],
+  { isStream, bodyOf, rules }: ModelTerms,
   parts: BudgetParts,
 ): ReserveOutcome | Promise<ReserveOutcome> {
-  const kind = kindOf(call, shape.isStream, parts)
-  const callsAlone = rules.filter(({ unit, models }) => unit === 'Calls' && models === undefined)
+  const kind = kindOf(call, isStream, parts)
+  const callsAlone = rules.filter(({ countsCalls }) => countsCalls)
   const takeCalls = () => takeAll(call, chargesOf(call, callsAlone, unbilled, parts), unbilled, parts)
   if (kind === 'free') return takeCalls()
   if (kind === 'other') {
@@ -83,7 +93,7 @@ function reserveModel(
     const meant = rules.filter(({ models }) => models === undefined)
     return takeAll(call, chargesOf(call, meant, billed, parts), billed, parts)
   }
-  const body = shape.bodyOf()
+  const body = bodyOf()
   if (body instanceof Promise) return body.then(late => reserveCalled(call, { called: kind, body: late, rules }, parts))
   return reserveCalled(call, { called: kind, body, rules }, parts)
 }
@@ -136,8 +146,10 @@ function chargesOf(
   billed: BilledCall,
   { clock }: BudgetParts,
 ): readonly BudgetCharge[] {
-  const max = billed.kind === 'model' ? billed.max : billed.cost
   const now = clock.now()
+  const [first] = rules
+  if (rules.length === 1 && first?.countsCalls && !isApproved) return first.oneCallAt(agent, now)
+  const max = billed.kind === 'model' ? billed.max : billed.cost
   return rules.map(rule => {
     const passes = rule.passes || (rule.asks && isApproved)
     return { rule, key: rule.keyAt(agent, now), amount: amountOf(rule, max), limit: rule.limit, passes }

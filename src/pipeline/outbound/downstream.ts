@@ -9,6 +9,7 @@ import { withLength } from '../answers/fields.ts'
 import type { AgentOutput, BodyLength, Interest, Rewriter, Tap } from '../answers/interest.ts'
 import { openRewriters, openTaps } from '../answers/readers.ts'
 import { answerLimits } from '../budgets/limit-fields.ts'
+import { readsAnswer } from '../budgets/reservation.ts'
 import type { Sendable } from '../exchange.ts'
 import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
@@ -29,7 +30,7 @@ const bodiless = new Set([204, 304])
 /** Whether the head of its answer depends on the upstream alone, but for the request id, and the connection is kept. */
 function isUsual(exchange: Sendable): boolean {
   const { interests, rateFields, spend, credentials, expectsContinue, tokenNames, req, res } = exchange
-  const getsFields = interests !== undefined || rateFields !== undefined || spend !== undefined
+  const getsFields = interests !== undefined || rateFields !== undefined || readsAnswer(spend)
   const isFramedByUs = expectsContinue || !req.complete || !res.shouldKeepAlive
   if (getsFields || isFramedByUs || credentials !== undefined) return false
   return !tokenNames.includes('authorization')

@@ -12,7 +12,7 @@ import {
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
 import { noteSent, readsAnswer, settleSpend } from '../budgets/reservation.ts'
-import { reserve } from '../budgets/reserve.ts'
+import { type CallShape, reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
@@ -61,9 +61,13 @@ async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checke
   return credentialProblem(call)
 }
 
+const approvedCall: CallShape<ApprovedCall, OutboundParts> = {
+  isStream: () => false,
+  bodyOf: ({ request }) => Buffer.from(request.body),
+}
+
 async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promise<Refusal | undefined> {
-  const { body } = call.request
-  const outcome = await reserve(call, { isStream: false, bodyOf: () => Buffer.from(body) }, parts.budgets)
+  const outcome = await reserve(call, approvedCall, parts)
   if (outcome !== undefined && 'budget' in outcome) throw new Error('cannot happen: an approved call is held again')
   return outcome ?? (call.isOver ? refuse('draining') : undefined)
 }

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { heldDecision } from '../../policy/evaluation/record.ts'
 import { settleSpend } from '../budgets/reservation.ts'
-import { type ReserveOutcome, reserve } from '../budgets/reserve.ts'
+import { type CallShape, type ReserveOutcome, reserve } from '../budgets/reserve.ts'
 import type { Exchange, Sendable, StepResult } from '../exchange.ts'
 import { receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
@@ -22,9 +22,13 @@ type Reserving = Refusal | 'asks' | undefined
 export function reserveSpend(exchange: Sendable, parts: Parts): Reserving | Promise<Reserving> {
   // Reserved before a grant was used, if that let the call pass.
   if (parts.budgets === undefined || exchange.spend !== undefined) return undefined
-  const isStream = exchange.fields.webSocket || exchange.addressing.road === 'tunnel'
-  const outcome = reserve(exchange, { isStream, bodyOf: () => bodyOf(exchange, parts) }, parts.budgets)
+  const outcome = reserve(exchange, liveCall, parts)
   return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : holdAt(exchange, outcome)
+}
+
+const liveCall: CallShape<Sendable, Parts> = {
+  isStream: ({ fields, addressing }) => fields.webSocket || addressing.road === 'tunnel',
+  bodyOf,
 }
 
 /** The permit of the circuit was given back while the body was read. */
