@@ -11,7 +11,15 @@ const origin = await startOrigin(t, (_req, res) => {
   res.sendDate = false
   res.writeHead(200, 'Fine', fields).end('ok')
 })
-const gateway = await startGateway(t, { config: { Security: { AgentAuth: { FallbackToAuthorization: true } } } })
+const config = {
+  Security: { AgentAuth: { FallbackToAuthorization: true } },
+  Metering: { Hosts: [`127.0.0.1:${origin.port}`] },
+  Budgets: [
+    { Name: 'calls', Unit: 'Calls', Limit: 1e6 },
+    { Name: 'tokens', Unit: 'Tokens', Limit: 1e9, Owners: ['metered'] },
+  ],
+}
+const gateway = await startGateway(t, { config })
 const { token } = await gateway.agent({ policyName: 'allow-all' })
 const own = `Gateway-Authorization: Bearer ${token}`
 
@@ -71,6 +79,21 @@ t.test('T62: fields that depend on the request are still written for each', asyn
     cookies.map(head => /; Path=\S*(\/\w+)\r\n/.exec(head)?.[1]),
     ['/one', '/one', '/one', '/two'],
   )
+})
+
+t.test('T77: what is left of a budget stands in the answers of its agent alone, as it is then', async t => {
+  fields = plain
+  const { token: metered } = await gateway.agent({ ownerId: 'metered', policyName: 'allow-all' })
+  const body = '{"model":"m","max_tokens":10}'
+  const field = `Gateway-Authorization: Bearer ${metered}\r\nContent-Type: application/json`
+  const post = `${get('/v1/chat/completions', field).replace('GET', 'POST')}\r\nContent-Length: ${body.length}`
+  const raw = await openRaw(t, gateway.port)
+  for (let count = 1; count <= 3; count++) {
+    raw.write(`${post}\r\nHost: gateway\r\n\r\n${body}`)
+    await raw.until(new RegExp(`^(?:.*?\r\n\r\nok){${count}}$`, 's'))
+  }
+  t.equal(new Set(raw.text().match(/RateLimit: "calls";r=\d+/g)).size, 3)
+  for (const head of await ask([get('/'), get('/'), get('/')])) t.notMatch(head, /RateLimit/)
 })
 
 t.test('answers without a body keep their form', async t => {
