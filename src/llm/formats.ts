@@ -44,8 +44,11 @@ export function calledModel(path: string): CalledModel | undefined {
 const freePath =
   /\/(?:moderations|files|uploads|uploads\/[^/]+\/(?:parts|complete)|conversations|cancel|count_tokens|input_tokens|tokenize|detokenize)\/?$|:countTokens\/?$|\/model\/[^/]+\/count-tokens\/?$|\/api\/(?:show|ps|tags|version)\/?$/
 
+/** Some servers cut paths at these, encoded or not, and would serve what stands before them. An encoded colon is usual. */
+const oddBytes = /;|%(?!3a)/i
+
 /** Whether a call that sends something to this path of a provider costs nothing. */
-export const isFree = (path: string): boolean => freePath.test(path)
+export const isFree = (path: string): boolean => freePath.test(path) && !oddBytes.test(path)
 
 /** Paths whose models write nothing. */
 const embeddings = /\/embed(?:dings)?\/?$/

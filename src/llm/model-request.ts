@@ -76,7 +76,7 @@ function wantedNames(all: readonly string[]): WantedNames {
 export function readModelRequest({ format, model }: CalledModel, body: Buffer): ModelRequest | undefined {
   const members = topMembers(body, wantedOf.get(format) ?? noNames)
   if (members === undefined) return undefined
-  const output = highest(members, numbersOf[format].output)
+  const output = highest(members, numbersOf[format].output, true)
   const copies = highest(members, numbersOf[format].copies)
   const named = members.get('model') ?? undefined
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
@@ -108,17 +108,26 @@ const isLong = (metadata: unknown): boolean =>
 const isModel = (value: unknown): value is string | undefined =>
   value === undefined || (typeof value === 'string' && value !== '' && value.length <= maxModelLength)
 
-/** The highest of the numbers; undefined: none is given, or one that means no limit. `odd`: one of them is no number. */
-function highest(members: ReadonlyMap<string, unknown>, names: readonly string[]): number | 'odd' | undefined {
+/**
+ * The highest of the numbers; undefined: none is given. `odd`: one of them is no number.
+ *
+ * @param isLimit numbers below 1 mean no limit: Ollama takes -1 for as much as it can, others 0
+ */
+function highest(
+  members: ReadonlyMap<string, unknown>,
+  names: readonly string[],
+  isLimit = false,
+): number | 'odd' | undefined {
   let found: number | undefined
+  let isUnlimited = false
   for (const name of names) {
     const value = memberOf(members, name)
     if (value === undefined || value === null) continue
     if (typeof value !== 'number') return 'odd'
-    // Ollama takes -1 for as much as it can.
-    if (value >= 0) found = Math.max(found ?? 0, Math.ceil(value))
+    isUnlimited ||= isLimit && value <= 0
+    found = Math.max(found ?? 0, Math.ceil(value))
   }
-  return found
+  return isUnlimited ? undefined : found
 }
 
 function memberOf(members: ReadonlyMap<string, unknown>, name: string): unknown {

@@ -1,6 +1,6 @@
 /** Hosts of model providers: only there an answer says what a call used. An agent could say anything from a host of its own. */
 import { type HostPattern, matchesAnyHost, parseHostPatterns } from '../base/host.ts'
-import { hasUsualPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
+import { isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import { Memo } from '../base/memo.ts'
 import type { Origin } from '../base/origin.ts'
 import { keysOf } from '../base/records.ts'
@@ -10,7 +10,10 @@ const hosts = {
   openai: ['.api.openai.com'],
   azure: ['*.openai.azure.com', '*.services.ai.azure.com', '*.cognitiveservices.azure.com'],
   anthropic: ['api.anthropic.com'],
-  google: ['generativelanguage.googleapis.com', 'aiplatform.googleapis.com'],
+  google: [
+    ...['generativelanguage.googleapis.com', 'generativelanguage.mtls.googleapis.com'],
+    ...['aiplatform.googleapis.com', 'aiplatform.mtls.googleapis.com'],
+  ],
   aws: [],
   cohere: ['api.cohere.com', 'api.cohere.ai'],
   ollama: ['ollama.com'],
@@ -39,9 +42,10 @@ export const providerIds: readonly ProviderId[] = keysOf(hosts)
 
 /** Hosts with a region in them: of Vertex AI, and of Bedrock. */
 const regionalHosts: readonly (readonly [ProviderId, RegExp])[] = [
-  ['google', /^[a-z0-9-]+-aiplatform\.googleapis\.com$/],
+  ['google', /^[a-z0-9-]+-aiplatform(?:\.mtls)?\.googleapis\.com$/],
   ['google', /^aiplatform\.[a-z0-9-]+\.rep\.googleapis\.com$/],
   ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/],
+  ['aws', /^bedrock-mantle\.[a-z0-9-]+\.api\.aws$/],
 ]
 
 /** The model provider at an origin; undefined when there is none. */
@@ -57,8 +61,8 @@ export function createProviders(own: readonly string[]): ProviderAt {
   const added = own.map(parseHostAndPort)
   const found = new Memo<string, ProviderId | undefined>(4_096)
   const providerAt = (origin: Origin): ProviderId | undefined => {
-    const id = hasUsualPort(origin) ? knownAt(origin.host, known) : undefined
-    return id ?? (added.some(place => isAtHost(place, origin)) ? 'other' : undefined)
+    // At any port: some serve the same at 8443, and an agent must not get past its budgets there.
+    return knownAt(origin.host, known) ?? (added.some(place => isAtHost(place, origin)) ? 'other' : undefined)
   }
   return origin => {
     if (found.has(origin.key)) return found.get(origin.key)

@@ -29,13 +29,15 @@ const isCost = (value: unknown): value is number => typeof value === 'number' &&
 const inner = (value: unknown, key: string): unknown =>
   isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 
-const usageOf = (input: unknown, output: unknown, cached: Partial<Usage> = {}): Usage => ({
-  input: count(input),
-  output: count(output),
-  cacheRead: cached.cacheRead ?? 0,
-  cacheWrite: cached.cacheWrite ?? 0,
-  cacheWriteLong: cached.cacheWriteLong ?? 0,
-})
+/** Something else than a count stands where one belongs. */
+const isOdd = (value: unknown): boolean => value !== undefined && value !== null && !isCount(value)
+
+/** Undefined: what it says cannot be true, so nothing of it is believed. */
+function usageOf(input: unknown, output: unknown, cached: Partial<Usage> = {}): Usage | undefined {
+  if (isOdd(input) || isOdd(output)) return undefined
+  const { cacheRead = 0, cacheWrite = 0, cacheWriteLong = 0 } = cached
+  return { input: count(input), output: count(output), cacheRead, cacheWrite, cacheWriteLong }
+}
 
 /** Reads the usage object of a format; undefined when it has no counts. */
 type ReadUsage = (json: unknown) => Usage | undefined
@@ -53,7 +55,7 @@ const readOpenAi: ReadUsage = json => {
   const cacheWrite = count(inner(details, 'cache_write_tokens'))
   const found = usageOf(Math.max(0, whole - cacheRead - cacheWrite), output, { cacheRead, cacheWrite })
   const cost = inner(json, 'cost')
-  return isCost(cost) ? { ...found, cost } : found
+  return found && isCost(cost) ? { ...found, cost } : found
 }
 
 /** Cached tokens are beside the input. */

@@ -19,6 +19,8 @@ fault(29, 'a budget is used up over three gateways, one is killed, one is cut of
     return (await fleet.db.query(text, [bot.id])).rows[0].sum
   }
   const loads = members.map(member => startLoad(() => fleet.get(member, bot), callers))
+  // Else they call on when the test fails, and its file never ends.
+  t.teardown(() => Promise.all(loads.map(load => load.end())))
   const until = (count: number) => eventually(sent, made => made >= count)
   await until(limit / 3)
   await c.kill()

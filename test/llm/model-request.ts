@@ -80,6 +80,17 @@ t.test('T77 where nothing may be exceeded a byte is a token, and an answer witho
   t.match(maxUsage({ ...request, maxOutput: 5 }, 0, { writes: true, isStrict: true }), { output: 5 })
 })
 
+t.test('T77 a number below 1 is no bound: some servers then write as much as they can', async t => {
+  const cases: readonly (readonly [string, object])[] = [
+    ['/v1/chat/completions', { max_tokens: -5 }],
+    ['/v1/chat/completions', { max_tokens: 5, max_completion_tokens: 0 }],
+    ['/api/chat', { options: { num_predict: -2 } }],
+    ['/v1/messages', { max_tokens: 0 }],
+  ]
+  for (const [path, body] of cases) t.strictSame(read(path, body)?.maxOutput, undefined, JSON.stringify(body))
+  t.match(read('/v1/chat/completions', { n: -1, best_of: 5 }), { copies: 5 })
+})
+
 t.test('T77 each prompt of a list is answered', async t => {
   const copiesOf = (prompt: unknown) => read('/v1/completions', { model: 'm', n: 2, prompt })?.copies
   const prompts = ['a', [1, 2, 3], [], ['a', 'b', 'c'], [[1], [2, 3]], { id: 'stored' }, null]
@@ -90,7 +101,10 @@ t.test('calls that no provider charges are known by their path', async t => {
   for (const path of ['/v1/moderations', '/v1/messages/count_tokens', '/v1beta/models/m:countTokens', '/v1/files/']) {
     t.ok(isFree(path), path)
   }
+  t.ok(isFree('/model/a%3A0/count-tokens'))
   for (const path of ['/v1/batches', '/v1/chat/completions', '/v1/files/x/content', '/v1/messages/batches']) {
     t.notOk(isFree(path), path)
   }
+  // T77: a server that cuts the path there completes a chat.
+  for (const cut of [';', '%3b', '%3F', '%23', '%00', '%2F..']) t.notOk(isFree(`/v1/chat/completions${cut}/files`), cut)
 })

@@ -16,17 +16,21 @@ const providers = [
   ...['https://aiplatform.googleapis.com/', 'https://europe-west4-aiplatform.googleapis.com/'],
   ...['https://aiplatform.eu.rep.googleapis.com/', 'https://bedrock-runtime.eu-central-1.amazonaws.com/'],
   ...['https://bedrock-runtime-fips.us-east-1.amazonaws.com/', 'https://api.cohere.com/', 'https://ollama.com/'],
+  ...['https://bedrock-mantle.us-east-1.api.aws/', 'https://generativelanguage.mtls.googleapis.com/'],
+  ...['https://aiplatform.mtls.googleapis.com/', 'https://europe-west4-aiplatform.mtls.googleapis.com/'],
+  // T77: the same servers answer at other ports too.
+  ...['https://api.openai.com:8443/', 'http://api.openai.com:443/', 'https://api.anthropic.com:2053/'],
   ...['http://vllm.internal:8000/', 'https://a.models.test/', 'http://127.0.0.1:11434/'],
 ]
 
 const others = [
-  ...['https://api.openai.com.evil.test/', 'https://notapi.openai.com/', 'https://api.openai.com:8443/'],
+  ...['https://api.openai.com.evil.test/', 'https://notapi.openai.com/'],
   ...['https://openai.azure.com.evil.test/', 'https://storage.eu.rep.googleapis.com/', 'https://s3.amazonaws.com/'],
   ...['https://bedrock-runtime.a.b.amazonaws.com/', 'https://x.evil.test/-aiplatform.googleapis.com'],
   ...['http://vllm.internal/', 'http://vllm.internal:8001/', 'https://a.models.test:8443/', 'https://models.test/'],
 ]
 
-t.test('known hosts at their usual port, and those of the settings, are providers', async t => {
+t.test('known hosts at any port, and those of the settings at theirs, are providers', async t => {
   t.strictSame(
     providers.filter(url => isProvider(originOf(url)) === undefined),
     [],

@@ -109,6 +109,17 @@ t.test('an answer without a byte shows no usage', async t => {
   t.strictSame(read({ format: 'openai', type: 'application/json' }, [], false), nothing)
 })
 
+t.test('T77 counts that cannot be true tell nothing: the call costs an estimate', async t => {
+  const told = (more: string) => `{"usage":{"prompt_tokens":7,${more}}}`
+  const lies = ['-3', '1e308', '1e999', '"9"', '{}'].map(count => told(`"completion_tokens":${count}`))
+  lies.push('{"usage":{"prompt_tokens":NaN,"completion_tokens":3}}', '{"usage":{"completion_tokens":3}}')
+  const usageOf = (text: string) => read({ format: 'openai', type: 'application/json' }, [Buffer.from(text)]).usage
+  for (const text of lies) t.equal(usageOf(text), undefined, text)
+  t.match(usageOf(told('"completion_tokens":3')), { input: 7, output: 3 })
+  t.match(usageOf(told('"completion_tokens":null')), { input: 7, output: 0 }, 'embeddings write none')
+  t.match(usageOf(told('"x":1},"usage":{"prompt_tokens":9,"completion_tokens":8')), { input: 9 }, 'the last counts')
+})
+
 const texts = fc.constantFrom(
   '"usage":{"prompt_tokens":1}',
   '{"usage":',
