@@ -15,7 +15,6 @@ export function parseHostAndPort(text: string): HostAndPort {
 }
 
 export function isAtHost({ pattern, port }: HostAndPort, origin: Origin): boolean {
-  return (port === undefined ? hasUsualPort(origin) : port === origin.port) && matchesHost(pattern, origin.host)
+  const usual = origin.scheme === 'http' ? 80 : 443
+  return origin.port === (port ?? usual) && matchesHost(pattern, origin.host)
 }
-
-export const hasUsualPort = ({ scheme, port }: Origin): boolean => port === (scheme === 'http' ? 80 : 443)

@@ -2,10 +2,10 @@
 import { isRefusal, type Refusal } from '../base/refusals.ts'
 import type { BudgetSettings } from '../config/budgets.ts'
 import type { Config } from '../config/schema.ts'
-import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
+import { keyOf, rowOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AgentRecord, ClaimedRaise, Page, Paged, SpendTable, StoredSpend } from '../storage/store.ts'
+import type { AgentRecord, ClaimedRaise, Page, Paged, SpendTable, SpendTotals, StoredSpend } from '../storage/store.ts'
 import { makeRaise, type Raiser, type RaiseTerms, storeRaise } from './raises.ts'
 import { type BudgetRule, createBudgetRule } from './rules.ts'
 import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
@@ -16,6 +16,8 @@ export interface BudgetsOptions {
   readonly store: { readonly spend: Pick<SpendTable, 'list' | 'find' | 'totals' | 'raise'> }
   /** What this gateway knows of a key beyond the store; undefined: nothing. */
   readonly stateOf: (key: string) => SpendState | undefined
+  /** Keys of which the store was not told all that calls of this gateway have spent. */
+  readonly unreported: () => readonly string[]
   readonly agents: () => readonly AgentRecord[]
 }
 
@@ -38,7 +40,10 @@ interface KnownBudget {
   readonly rule: BudgetRule
 }
 
-export function createBudgets({ config, clock, store, stateOf, agents }: BudgetsOptions): Budgets {
+/** Keys whose rows are read beside the totals; the store is told of all within a second. */
+const maxUnreported = 500
+
+export function createBudgets({ config, clock, store, stateOf, unreported, agents }: BudgetsOptions): Budgets {
   const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
     settings,
     rule: createBudgetRule(settings),
@@ -48,6 +53,15 @@ export function createBudgets({ config, clock, store, stateOf, agents }: Budgets
   async function viewsOf(some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> {
     const windows = some.map(({ rule }) => ({ budget: rule.name, from: rule.windowAt(now).start, limit: rule.limit }))
     const totals = new Map((await store.spend.totals(windows)).map(total => [total.budget, total]))
+    const keys = unreported().slice(0, maxUnreported)
+    const isShown = ({ budget, from }: SpendRow) =>
+      windows.some(window => window.budget === budget && window.from === from)
+    for (const stored of await store.spend.find(keys.map(rowOf).filter(isShown))) {
+      const total = totals.get(stored.budget)
+      const state = stateOf(keyOf(stored))
+      const rule = some.find(({ rule: { name } }) => name === stored.budget)?.rule
+      if (total && state && rule) totals.set(stored.budget, withUnreported(total, { rule, stored, state }))
+    }
     return some.map(({ settings, rule }) =>
       budgetView({ settings, rule, currency: Currency, window: rule.windowAt(now), total: totals.get(rule.name), now }),
     )
@@ -94,6 +108,20 @@ export function createBudgets({ config, clock, store, stateOf, agents }: Budgets
     },
     raiseOfApproval: (name, given, by) => makeRaise(name, given, by, raising),
   }
+}
+
+interface Unreported {
+  readonly rule: BudgetRule
+  readonly stored: StoredSpend
+  readonly state: SpendState
+}
+
+/** The totals with what a holder has spent beyond the store, as the holder's own view has it. */
+function withUnreported(total: SpendTotals, { rule: { limit }, stored, state }: Unreported): SpendTotals {
+  const beyond = Math.max(0, state.spent - stored.spent)
+  const all = (limit ?? 0) + stored.raised
+  const share = limit === undefined ? null : Math.max(total.highestShare ?? 0, all > 0 ? state.spent / all : 1)
+  return { ...total, spent: total.spent + beyond, highestShare: share }
 }
 
 const unspent = (row: SpendRow): StoredSpend => ({ ...row, spent: 0, estimated: 0, calls: 0, leased: 0, raised: 0 })

@@ -62,6 +62,10 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
     this.#sweeper = setInterval(() => this.#sweep(), sweepMs).unref()
   }
 
+  get keys(): ReadonlySet<string> {
+    return this.#keys
+  }
+
   need(key: string): void {
     this.#keys.add(key)
     this.#needed.add(key)

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createRepeats } from '../audit/repeats.ts'
-import { type Budgets, createBudgets } from '../budgets/budgets.ts'
 import type { Environment } from '../config/environment.ts'
 import { createLiveSettings, type LiveSettings } from '../config/live.ts'
 import type { LoadedConfig } from '../config/load.ts'
@@ -39,7 +38,8 @@ import { createPage } from './readings.ts'
 import { openRecording } from './recording.ts'
 import { createReload } from './reload.ts'
 import { openRules, type Rules } from './rules.ts'
-import { createSharedMemory, openMainLimits, type SharedLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
+import { createSharedMemory, openMainLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
+import { openBudgets } from './spend.ts'
 import { stopServing } from './stop.ts'
 import { createClock, openStorage, type Storage } from './storage.ts'
 import { type SummaryRow, summarise } from './summary.ts'
@@ -227,7 +227,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
     rulebookOf: rules.rulebookOf,
   })
   const recording = openRecording({ ...foundation, dataPlane }, closers)
-  const budgets = budgetsOf(foundation, limits)
+  const budgets = openBudgets(foundation, limits.spend)
   const hitl = createHitl({ ...foundation, dataPlane, budgets, takeCall: createTakeCall({ ...foundation, limits }) })
   const watched = { ...foundation, hitl, limits, telemetry, budgets, recording, ...watches }
   const overview = createOverview(watched)
@@ -279,13 +279,6 @@ const portsOf = (addresses: readonly ListenerAddress[]): OpenPorts => ({
   all: addresses.flatMap(({ port }) => port ?? []),
   shared: addresses.flatMap(({ port, isShared }) => (isShared && port) || []),
 })
-
-const budgetsOf = (foundation: Foundation, limits: SharedLimits): Budgets =>
-  createBudgets({
-    ...foundation,
-    stateOf: key => limits.spend?.book.stateOf(key),
-    agents: () => foundation.identity.registry.values(),
-  })
 
 /** Measurements of the gateway itself. */
 const watchesOf = (foundation: Foundation) => ({

@@ -1,5 +1,6 @@
 /** Budgets: where their parts come together. */
 
+import { type Budgets, createBudgets } from '../budgets/budgets.ts'
 import { createBudgetNotices } from '../budgets/notices.ts'
 import { createBudgetRule } from '../budgets/rules.ts'
 import { Leases } from '../fleet/leases.ts'
@@ -13,6 +14,7 @@ import type { OutboundParts } from '../pipeline/parts.ts'
 import { budgetLeaseWaits } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Base } from './base.ts'
+import type { Identity } from './identity.ts'
 import type { Prices } from './prices.ts'
 import type { SharedRates } from './rates.ts'
 
@@ -22,6 +24,8 @@ export interface SpendLeases extends Pick<TokenLeases, 'need' | 'asked'> {
   finish(): Promise<void>
   /** Removes windows that are over for long. */
   sweep(now: number): Promise<void>
+  /** Keys of which the store was not told all; undefined in threads that ask another. */
+  unreported?(): readonly string[]
 }
 
 export type SpendFor = (book: SpendBook) => SpendLeases
@@ -85,9 +89,22 @@ export function createSpendLeases({ config, clock, store, rates, report }: Spend
         prunedAt = now
         await store.spend.prune(now - keptMs)
       },
+      unreported: () => [...leases.keys].filter(key => book.isUnreported(key)),
     }
   }
 }
+
+/** Budgets for people, with what this gateway knows beyond the store. */
+export const openBudgets = (
+  sources: Pick<Base, 'config' | 'clock' | 'store'> & { readonly identity: Pick<Identity, 'registry'> },
+  spend: SpendLimits | undefined,
+): Budgets =>
+  createBudgets({
+    ...sources,
+    stateOf: key => spend?.book.stateOf(key),
+    unreported: () => spend?.leases.unreported?.() ?? [],
+    agents: () => sources.identity.registry.values(),
+  })
 
 export interface MeteringSources extends Pick<Base, 'config' | 'clock'> {
   readonly prices: Prices | undefined

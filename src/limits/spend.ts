@@ -160,7 +160,15 @@ export class SpendBook {
     })
   }
 
-  /** The same for rules, which must not read what is old. Undefined: the key must be asked for first. */
+  /** Whether calls have spent what the store was not told yet. */
+  isUnreported(key: string): boolean {
+    return this.#locked(() => {
+      const slot = this.#slots.table.find(key)
+      return slot >= 0 && this.#slots.get(slot, field.stored) >= 0 && !this.#slots.isStored(slot)
+    })
+  }
+
+  /** The state for rules, which must not read what is old. Undefined: the key must be asked for first. */
   look(key: string, now: number): SpendState | undefined {
     return this.#locked(() => {
       const slots = this.#slots
