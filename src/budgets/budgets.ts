@@ -40,9 +40,6 @@ interface KnownBudget {
   readonly rule: BudgetRule
 }
 
-/** Keys whose rows are read beside the totals; the store is told of all within a second. */
-const maxUnreported = 500
-
 export function createBudgets({ config, clock, store, stateOf, unreported, agents }: BudgetsOptions): Budgets {
   const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
     settings,
@@ -50,18 +47,8 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
   }))
   const { Currency } = config.Metering
 
-  async function viewsOf(some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> {
-    const windows = some.map(({ rule }) => ({ budget: rule.name, from: rule.windowAt(now).start, limit: rule.limit }))
-    const totals = new Map((await store.spend.totals(windows)).map(total => [total.budget, total]))
-    const keys = unreported().slice(0, maxUnreported)
-    const isShown = ({ budget, from }: SpendRow) =>
-      windows.some(window => window.budget === budget && window.from === from)
-    for (const stored of await store.spend.find(keys.map(rowOf).filter(isShown))) {
-      const total = totals.get(stored.budget)
-      const state = stateOf(keyOf(stored))
-      const rule = some.find(({ rule: { name } }) => name === stored.budget)?.rule
-      if (total && state && rule) totals.set(stored.budget, withUnreported(total, { rule, stored, state }))
-    }
+  const viewsOf = async (some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> => {
+    const totals = await totalsOf(some, now, { store, stateOf, unreported })
     return some.map(({ settings, rule }) =>
       budgetView({ settings, rule, currency: Currency, window: rule.windowAt(now), total: totals.get(rule.name), now }),
     )
@@ -108,6 +95,29 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
     },
     raiseOfApproval: (name, given, by) => makeRaise(name, given, by, raising),
   }
+}
+
+/** Keys whose rows are read beside the totals; the store is told of all within a second. */
+const maxUnreported = 500
+
+/** By name: what the store has, and what this gateway has not told it yet. */
+async function totalsOf(
+  budgets: readonly KnownBudget[],
+  now: number,
+  { store, stateOf, unreported }: Pick<BudgetsOptions, 'store' | 'stateOf' | 'unreported'>,
+): Promise<ReadonlyMap<string, SpendTotals>> {
+  const rules = new Map(budgets.map(({ rule }) => [rule.name, rule]))
+  const windows = budgets.map(({ rule }) => ({
+    ...{ budget: rule.name, from: rule.windowAt(now).start, limit: rule.limit },
+  }))
+  const totals = new Map((await store.spend.totals(windows)).map(total => [total.budget, total]))
+  const isShown = ({ budget, from }: SpendRow) => rules.get(budget)?.windowAt(now).start === from
+  const rows = unreported().slice(0, maxUnreported).map(rowOf).filter(isShown)
+  for (const stored of await store.spend.find(rows)) {
+    const [rule, total, state] = [rules.get(stored.budget), totals.get(stored.budget), stateOf(keyOf(stored))]
+    if (rule && total && state) totals.set(rule.name, withUnreported(total, { rule, stored, state }))
+  }
+  return totals
 }
 
 interface Unreported {

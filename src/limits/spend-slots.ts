@@ -32,7 +32,7 @@ export const field = {
   demand: 16,
   pace: 17,
 } as const
-type Field = (typeof field)[keyof typeof field]
+type SpendField = (typeof field)[keyof typeof field]
 /** Behind them, what calls of each thread have reserved. */
 const fields = 19
 
@@ -63,15 +63,15 @@ export class SpendSlots {
     this.table = table
   }
 
-  get(slot: number, of: Field): number {
+  get(slot: number, of: SpendField): number {
     return this.table.get(slot, of)
   }
 
-  set(slot: number, of: Field, value: number): void {
+  set(slot: number, of: SpendField, value: number): void {
     this.table.set(slot, of, value)
   }
 
-  add(slot: number, of: Field, change: number): void {
+  add(slot: number, of: SpendField, change: number): void {
     this.table.set(slot, of, this.table.get(slot, of) + change)
   }
 
