@@ -99,7 +99,11 @@ function task(task: Task): void {
       await page.screenshot({ path: `${folder}/${String(number).padStart(2, '0')}-${name}.png` })
     }
     const begun = Date.now()
-    await task.act(person, picture).catch(async error => {
+    const act = async () => {
+      await task.act(person, picture)
+      await page.locator('dialog').waitFor({ state: 'detached' })
+    }
+    await act().catch(async error => {
       await picture('fault')
       throw error
     })

@@ -119,6 +119,7 @@ t.test('an admin edits a policy: mistakes at their places, tests beside it, the 
   t.match(rules[0], { name: 'reads', effect: 'Deny' })
   const [entry] = JSON.parse((await manage('GET', '/audit?action=policy.replace&subject=orders')).text).items
   t.match(entry, { actor: admin.id, details: { comment: 'nothing passes' } })
+  t.equal(await page.getByLabel('URL').inputValue(), 'https://api.example/x', 'the test is there for the next change')
 })
 
 t.test('an author who leaves the editor loses nothing, and reads so', async t => {

@@ -74,6 +74,13 @@ t.test('rows are put in order and in groups by the link, and a group or a range 
   const names = (await list.allTextContents()).map(text => text.replace('SelectOnly these', ''))
   t.match(names, ['support-bot2', /Refund 1|POST/, /Refund 1|POST/, 'sales bot2', /tools|Refund 2/, /tools|Refund 2/])
   await assertAccessible(t, page, 'groups')
+  await page.setViewportSize({ width: 1280, height: 360 })
+  for (const key of ['j', 'j', 'j', 'k', 'k', 'k']) await page.keyboard.press(key)
+  await eventually(
+    () => page.evaluate(`document.querySelector('.list-frame').scrollTop`),
+    top => top === 0,
+  )
+  await page.setViewportSize({ width: 1280, height: 720 })
   ids.push(await hold('/refunds', { amount: 3 }))
   await sees(t, page.locator('.group-head').last(), 'Arrived since')
   t.equal(

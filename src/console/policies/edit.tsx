@@ -57,7 +57,9 @@ function Editor({ policy, onPublished }: EditorProps) {
   const { name = '', version = null } = policy ?? {}
   const start = useMemo(() => textOf(policy), [policy])
   const base = policy === undefined ? '' : start
-  const [kept, setKept] = useState(() => keptPolicy(name))
+  const kept = useMemo(() => keptPolicy(name), [])
+  /** The version that the author began from before; undefined: the text begins with what is in force. */
+  const [began, setBegan] = useState(kept?.text == null ? undefined : kept.version)
   const [text, setText] = useState(kept?.text ?? start)
   const [tests, setTests] = useState(kept?.tests ?? [])
   const [isPublishing, setPublishing] = useState(false)
@@ -69,8 +71,10 @@ function Editor({ policy, onPublished }: EditorProps) {
   }, [])
   const [isTyped, setTyped] = useState(kept !== undefined)
   const isTouched = isTyped && (text !== start || tests.length > 0)
-  const began = kept === undefined ? version : kept.version
-  useEffect(() => keepPolicy(name, isTouched ? { text, tests, version: began } : undefined), [text, tests])
+  useEffect(() => {
+    const own = { text: text === start ? null : text, tests, version: began === undefined ? version : began }
+    keepPolicy(name, isTouched ? own : undefined)
+  }, [text, tests])
   useEffect(() => () => sayKept(name), [])
   const typed =
     <T,>(set: (value: T) => void) =>
@@ -109,11 +113,11 @@ function Editor({ policy, onPublished }: EditorProps) {
         </>
       }
     >
-      {kept !== undefined && isTouched && (
+      {began !== undefined && isTouched && (
         <Returned
           isOld={began !== version}
           onDiscard={() => {
-            setKept(undefined)
+            setBegan(undefined)
             setText(start)
             setTests([])
           }}
@@ -141,7 +145,8 @@ function Editor({ policy, onPublished }: EditorProps) {
           failed={failed}
           onClose={() => setPublishing(false)}
           onPublished={() => {
-            keepPolicy(name, undefined)
+            // Its tests are good for the next change, too.
+            keepPolicy(name, policy === undefined || tests.length === 0 ? undefined : { text: null, tests, version })
             setPublishing(false)
             onPublished?.()
           }}
@@ -159,7 +164,7 @@ function withDraft(tests: readonly DraftTest[], draft: Draft): readonly DraftTes
 
 /** To a person who leaves the editor. */
 function sayKept(name: string): void {
-  if (keptPolicy(name) === undefined) return
+  if (keptPolicy(name)?.text == null) return
   const what = name === '' ? 'The new policy' : `What you changed in ${name}`
   toast(`${what} is not published. This tab keeps it: open the editor again to go on.`)
 }

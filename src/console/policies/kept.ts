@@ -3,7 +3,8 @@ import { policyDraft, setPolicyDraft } from '../drafts.ts'
 import type { DraftTest } from './tests.tsx'
 
 export interface KeptPolicy {
-  readonly text: string
+  /** Null: what is in force. */
+  readonly text: string | null
   readonly tests: readonly DraftTest[]
   /** The version that the author began from; null: a new policy. */
   readonly version: string | null

@@ -4,7 +4,7 @@ import type { Row } from './store.ts'
 
 /** Pixels; the style sheet has the same. */
 export const rowHeight = 84
-const headHeight = 44
+export const headHeight = 44
 
 /** A row, or the heading of its section when `row` is absent. */
 interface Entry {

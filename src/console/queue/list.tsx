@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { grouping, sections, sort, sorts } from './arrangement.ts'
 import { openId } from './choice.ts'
-import { entriesOf, entryAt, type Rows, rowHeight } from './entries.ts'
+import { entriesOf, entryAt, headHeight, type Rows, rowHeight } from './entries.ts'
 import { GroupHead } from './group-head.tsx'
 import { QueueRow } from './row.tsx'
 import { tidy } from './store.ts'
@@ -62,7 +62,8 @@ const topOf = ({ entries }: Rows, id: string | undefined): number | undefined =>
 
 function reveal(frame: HTMLElement | null, top: number | undefined): void {
   if (frame === null || top === undefined) return
-  if (top < frame.scrollTop) frame.scrollTop = top
+  // Its heading may be above it.
+  if (top - headHeight < frame.scrollTop) frame.scrollTop = top - headHeight
   else if (top + rowHeight > frame.scrollTop + frame.clientHeight)
     frame.scrollTop = top + rowHeight - frame.clientHeight
 }

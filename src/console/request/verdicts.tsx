@@ -1,4 +1,4 @@
-import { useLayoutEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { call } from '../api.ts'
 import { useKeys } from '../keys.ts'
 import { announce, toast } from '../notices.ts'
@@ -54,6 +54,9 @@ export function Verdicts({ view, row, asking, onAsk, onDone, onEnded, onStale }:
     else setAsked(what)
   }
   useKeys({ a: ask('approve'), d: ask('deny'), g: ask('grant') })
+  useEffect(() => {
+    if (barred !== undefined && waits) announce(barred)
+  }, [barred, waits])
   const close = () => {
     setAsked(undefined)
     setProblem(undefined)
@@ -84,14 +87,14 @@ export function Verdicts({ view, row, asking, onAsk, onDone, onEnded, onStale }:
   return (
     <>
       {why !== undefined && waits && <p class="notice">{why}</p>}
-      <div role="status">{why === undefined && waits && barred !== undefined && <Bar view={view} text={barred} />}</div>
+      {why === undefined && waits && barred !== undefined && <Bar view={view} text={barred} />}
       {waits && (
         <Choices
           view={view}
           mayDeny={mayVote}
           mayApprove={mayVote && barred === undefined}
           onAsk={what => ask(what)()}
-          onQuarantine={isAdmin.value ? () => setAsked('quarantine') : undefined}
+          onQuarantine={isAdmin.value && bar === undefined ? () => setAsked('quarantine') : undefined}
         />
       )}
       <Approvals view={view} />
