@@ -4,8 +4,15 @@ import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { buildConsole, sees, startConsole } from '../fixtures/console.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
-import { startOrigin } from '../fixtures/origin.ts'
 import { careful } from '../fixtures/review.ts'
+
+/** A transfer is sent once without an answer. */
+const bench = await startConsole(t, {
+  answer(req, res) {
+    req.resume().on('end', () => (bench.origin.seen.length === 1 ? res.destroy() : res.writeHead(200).end()))
+  },
+})
+const { reviewer } = bench
 
 t.test('a gateway that restarts under the open page: the comment is kept, and the verdict given once', async t => {
   const bench = await startConsole(t)
@@ -36,8 +43,7 @@ t.test('a gateway that restarts under the open page: the comment is kept, and th
 })
 
 t.test('without a network the page says so, and takes up again what it missed', async t => {
-  const bench = await startConsole(t)
-  const page = await bench.signedIn(t, bench.reviewer)
+  const page = await bench.signedIn(t, reviewer)
   const first = await bench.hold('/before')
   await page.locator('.row').waitFor()
   await page.context().setOffline(true)
@@ -55,7 +61,6 @@ t.test('without a network the page says so, and takes up again what it missed', 
 })
 
 t.test('a list that is older than an event takes nothing away', async t => {
-  const bench = await startConsole(t)
   const { page } = await bench.window(t)
   const [asked, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await page.route('**/hitl?limit=*', async route => {
@@ -64,7 +69,7 @@ t.test('a list that is older than an event takes nothing away', async t => {
     await told.promise
     await route.fulfill({ response: answer })
   })
-  await page.goto(await bench.link(bench.reviewer.id))
+  await page.goto(await bench.link(reviewer.id))
   await asked.promise
   const id = await bench.hold('/late')
   await page.getByText('1 waiting', { exact: false }).or(page.locator('.count')).first().waitFor()
@@ -76,16 +81,16 @@ t.test('a list that is older than an event takes nothing away', async t => {
 })
 
 t.test('a stream on which nothing comes is not live', async t => {
-  const bench = await startConsole(t)
   const { page } = await bench.window(t)
   await page.clock.install()
   await page.route('**/hitl/events', async route => {
     if (route.request().method() === 'GET') await new Promise(() => {})
   })
-  await page.goto(await bench.link(bench.reviewer.id))
+  await page.goto(await bench.link(reviewer.id))
   await page.getByText('Connecting…').waitFor()
   await page.clock.runFor(35_000)
   await sees(t, page, 'Not live')
+  await sees(t, page, /The gateway has said nothing for \d\d s/)
 })
 
 t.test('a request that expires while it is open says so', async t => {
@@ -99,11 +104,7 @@ t.test('a request that expires while it is open says so', async t => {
 })
 
 t.test('what was sent without an answer is sent again only behind a warning', async t => {
-  const origin = await startOrigin(t, (req, res) => {
-    req.resume().on('end', () => (origin.seen.length === 1 ? res.destroy() : res.writeHead(200).end()))
-  })
-  const bench = await startConsole(t, { origin })
-  const page = await bench.signedIn(t, bench.reviewer)
+  const page = await bench.signedIn(t, reviewer)
   const id = await bench.hold('/once')
   await page.locator('.row a').click()
   await page.getByRole('button', { name: 'Approve…' }).click()
@@ -114,16 +115,15 @@ t.test('what was sent without an answer is sent again only behind a warning', as
   await sees(t, page, 'It was sent, and no answer came.')
   await page.getByRole('button', { name: 'Send again…' }).click()
   await sees(t, page, 'nobody knows whether it arrived')
-  t.equal(origin.seen.length, 1)
+  t.equal(bench.origin.seen.length, 1)
   await page.getByRole('button', { name: 'Send again', exact: true }).click()
   await sees(t, page, 'completed, 200')
-  t.equal(origin.seen.length, 2)
+  t.equal(bench.origin.seen.length, 2)
   t.ok(id)
 })
 
 t.test('a storage that takes no more says so, and the comment stays', async t => {
-  const bench = await startConsole(t)
-  const page = await bench.signedIn(t, bench.reviewer)
+  const page = await bench.signedIn(t, reviewer)
   const id = await bench.hold('/full')
   await page.route('**/deny', route =>
     route.fulfill({
@@ -142,9 +142,8 @@ t.test('a storage that takes no more says so, and the comment stays', async t =>
 })
 
 t.test('a body that was sealed under a lost key is not shown, and says so', async t => {
-  const bench = await startConsole(t)
   const id = await bench.hold('/sealed', { body: 'secret text' })
-  const page = await bench.signedIn(t, bench.reviewer)
+  const page = await bench.signedIn(t, reviewer)
   await page.route(`**/hitl/${id}?*`, async route => {
     const answer = await route.fetch()
     const json = await answer.json()
