@@ -45,6 +45,7 @@ const chat = ({ token }: TestAgent, body: unknown = { model: 'm', max_tokens: 1_
     body: typeof body === 'string' ? body : JSON.stringify(body),
     headers: { 'Content-Type': 'application/json' },
   })
+const spentOf = async ({ id }: TestAgent) => JSON.parse((await gateway.manage('GET', `/agents/${id}/budgets`)).text)
 const code = (answered: Response) => answered.headers.get('gateway-error')
 
 /** Holds answers until all are there. */
@@ -159,6 +160,24 @@ t.test('a budget of some models leaves the others alone', async t => {
   const ended = []
   for (const model of asked) ended.push((await chat(agent, { model })).status)
   t.strictSame(ended, [200, 200, 429, 200])
+})
+
+t.test('T77 a host of the agent is no provider: what it says of a use costs nothing', async t => {
+  const liar = await startOrigin(t, (_req, res) =>
+    res.writeHead(200, { 'Content-Type': 'application/json' }).end(usage(1e6, 1e6)),
+  )
+  const agent = await agentOf('tokens')
+  const init = { method: 'POST', body: '{"model":"m"}' }
+  const call = () => gateway.proxy(agent.token, `${liar.url}/v1/chat/completions`, init)
+  for (let n = 0; n < 3; n++) t.equal((await call()).status, 200)
+  t.match(await spentOf(agent), [{ spent: 0, calls: 0 }])
+})
+
+t.test('T77 the price is that of the model that answered', async t => {
+  const agent = await agentOf('money')
+  answersWith(usage(0, 2_000))
+  t.equal((await chat(agent, { model: 'free', max_tokens: 5 })).status, 200)
+  t.match(await spentOf(agent), [{ spent: 2 }])
 })
 
 t.test('a failed call of a model costs nothing', async t => {
