@@ -181,7 +181,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
     }
     const subject = isForToken ? request.subjectToken : undefined
     if (isForToken && subject === undefined) return refuseSubject(source, request.isApproved === true)
-    picked.push({ ...{ place, name, source, value, prefix, scope, subject }, state: undefined, sent: undefined })
+    picked.push({ place, name, source, value, prefix, scope, subject, state: undefined, sent: undefined })
   }
   return picked.length === 0 ? undefined : picked
 }

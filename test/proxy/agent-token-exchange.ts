@@ -1,7 +1,8 @@
 /** Tokens that upstreams get for the token of the agent itself. Threat T88 of SECURITY.md. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { openSecure, startForward } from '../fixtures/forward.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
 
@@ -49,7 +50,7 @@ const host = `${secureName}:${server.port}`
 const client = { ClientId: 'gateway', Secret: 'client' }
 const exchange = { Type: 'AgentTokenExchange', ...client, TokenUrl: `${server.url}/token`, Audience: 'api' }
 const Jwt = { Authority: provider.authority, Audience: 'gateway', RequireHttpsMetadata: false }
-const gateway = await startGateway(t, {
+const gateway = await startForward(t, {
   lookup: async () => ['127.0.0.1'],
   alone: 'each gateway exchanges tokens by itself',
   env: { CLIENT: 'client-secret-1', CHAT: 'chat-secret-1', ACTOR: 'actor.jwt.sig' },
@@ -125,6 +126,20 @@ t.test('it is the same on a virtual host', async t => {
   })
   t.match(text, /^Bearer given-to-bob-\d+$/)
 })
+
+t.test(
+  'it is the same in a tunnel of the forward proxy, whose requests are those of the token of its CONNECT',
+  async t => {
+    const inTunnel = async (token: string) => {
+      const client = await openSecure(t, gateway, { to: host, authorization: `Bearer ${token}` })
+      client.write(`GET /api/tunnel HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      return client.until(/\r\n\r\n.*(?:given-to-\w+-\d|own_token_needed)/s)
+    }
+    t.match(await inTunnel(bob.external), /\r\n\r\n.*Bearer given-to-bob-\d+/s)
+    t.match(await inTunnel(bob.token), /^HTTP\/1.1 403 .*own_token_needed/s)
+    t.equal(reached().length, 1)
+  },
+)
 
 t.test('the token of the gateway itself acts for the agent, if it is configured', async t => {
   await call(ada.external, '/api/acting')
