@@ -108,7 +108,9 @@ export const neighbourAttacks: Readonly<Record<string, (target: Target) => Promi
     flood(target, 8, turn => proxied(target, `${target.upstream}/held`, { method: 'POST', body: `{"turn":${turn}}` })),
   '503 answers': target => flood(target, 4, () => proxied(target, `${target.upstream}/503`)),
   'detector texts of 1 MB': post(JSON.stringify({ text: 'AA11 BB22 CC33 '.repeat(megabyte / 15) })),
-  'JSON of 1 MB': post(`[${'{},'.repeat(megabyte / 3 - 2)}{}]`),
+  'JSON of too many objects': post(`[${'{},'.repeat(megabyte / 3 - 2)}{}]`),
+  // As many as are read.
+  'JSON of 99,000 objects': post(`[${'{},'.repeat(99_000)}{}]`),
   'refused management calls': target =>
     flood(target, 4, async () => {
       const headers = { Authorization: `Bearer ${target.token}` }

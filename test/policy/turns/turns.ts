@@ -180,6 +180,22 @@ t.test('the documents of a GraphQL batch are read in turns', async t => {
   t.ok(turns > 20 && steps < mostStepsOfTurn, `${turns} turns, at most ${steps} steps in one`)
 })
 
+t.test('the elements of a list are looked at for messages and for requests in turns', async t => {
+  const given = request(Array.from({ length: 60_000 }, () => ({})))
+  const turnsOf = (field: string) => {
+    const rules = [{ name: 'r', effect: 'Deny', conditions: [condition(field, 'eq', 'x')] }]
+    const rulebook = rulebookOf({ name: 'p', default: 'Allow', rules })
+    const { decision, turns } = inTurns(rulebook, given)
+    t.strictSame(decision, atOnce(rulebook, given), field)
+    return turns
+  }
+  const before = turnsOf('input.body.none')
+  for (const field of ['mcp.method', 'mcp.tool', 'graphql.operation']) {
+    const turns = turnsOf(field)
+    t.ok(turns > before + 20, `${field}: ${before}, then ${turns} turns`)
+  }
+})
+
 t.test('what a condition takes is counted: with it there are more turns', async t => {
   const numbers = request(Array.from({ length: 99_000 }, () => 7))
   const texts = request({ a: 'ab'.repeat(400_000) })

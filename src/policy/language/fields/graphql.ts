@@ -80,13 +80,26 @@ function readOperations(facts: Facts): readonly Read[] | Read {
 const begun = new WeakMap<Facts, Read[]>()
 
 function readBatch(facts: Facts, requests: readonly unknown[]): readonly Read[] | Read {
-  const isOne = requests.some(request => readsAsRequest(membersOf(request)))
-  if (!isOne) return missing
+  if (!hasRequest(requests)) return missing
   if (requests.length > maxRequests) return unreadable
   const read = begun.get(facts) ?? []
   begun.set(facts, read)
   for (const request of requests.slice(read.length)) read.push(readRequest(membersOf(request)))
   return read
+}
+
+/** How far the elements of a batch were looked at in this turn and earlier ones: there may be 100,000. */
+const looks = new WeakMap<object, { at: number }>()
+const stepsPerLook = 64
+
+function hasRequest(requests: readonly unknown[]): boolean {
+  const look = looks.get(requests) ?? { at: 0 }
+  looks.set(requests, look)
+  for (; look.at < requests.length; look.at++) {
+    share(stepsPerLook)
+    if (readsAsRequest(membersOf(requests[look.at]))) return true
+  }
+  return false
 }
 
 /** Members that name a document which the server has stored. The gateway does not know its content. */

@@ -1,5 +1,6 @@
 import type { McpHeads } from '../../request/mcp-heads.ts'
 import { memberOf, membersLike } from '../../request/names.ts'
+import { share } from '../../turns/evaluation.ts'
 import { Messages } from '../../values/path.ts'
 import { missing, unknown, unreadable } from '../../values/truth.ts'
 
@@ -10,10 +11,22 @@ import { missing, unknown, unreadable } from '../../values/truth.ts'
  * such messages is unreadable.
  */
 function messagesOf(body: unknown): readonly Record<string, unknown>[] | typeof missing | typeof unreadable {
-  const messages = Array.isArray(body) ? body : [body]
-  if (messages.length > 0 && messages.every(isMessage)) return messages
-  return messages.some(isNearlyMessage) ? unreadable : missing
+  if (!Array.isArray(body)) return isMessage(body) ? [body] : isNearlyMessage(body) ? unreadable : missing
+  const areMessages = isMessage(body[0])
+  const look = looks.get(body) ?? { at: 0 }
+  looks.set(body, look)
+  for (; look.at < body.length; look.at++) {
+    share(stepsPerLook)
+    const element: unknown = body[look.at]
+    if (areMessages ? !isMessage(element) : isNearlyMessage(element)) return unreadable
+  }
+  return areMessages ? body : missing
 }
+
+/** How far the elements of a batch were looked at in this turn and earlier ones: there may be 100,000. */
+const looks = new WeakMap<object, { at: number }>()
+const stepsPerLook = 32
+const stepsPerMessage = 16
 
 function isNearlyMessage(value: unknown): boolean {
   const isNamed = (method: unknown) => method === completion || named.some(methods => methods.has(method))
@@ -28,7 +41,9 @@ function isMessage(value: unknown): value is Record<string, unknown> {
 function ofEachMessage(body: unknown, read: (message: Record<string, unknown>) => unknown): unknown {
   const messages = messagesOf(body)
   if (typeof messages === 'symbol') return messages
-  return Array.isArray(body) ? new Messages(messages.map(read)) : read(messages[0]!)
+  if (!Array.isArray(body)) return read(messages[0]!)
+  share(messages.length * stepsPerMessage)
+  return new Messages(messages.map(read))
 }
 
 /** A member of `params` of a `tools/call` message. */
