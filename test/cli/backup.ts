@@ -1,5 +1,5 @@
-/** Threat T07 of SECURITY.md: what a backup cannot know is unknown after it was brought back, and nothing is sent twice. */
-import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs'
+/** Threats T07 and T75 of SECURITY.md: what a backup cannot know is unknown after it was brought back, and nothing is sent twice. */
+import { copyFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
@@ -70,10 +70,13 @@ async function isUnknown(
 t.test('a backup of a running gateway is brought back, and what may have moved on since is unknown', async t => {
   const target = join(testdir(t), 'backup')
   const since = await sentSince(t, async directory => {
+    // Whoever has a backup could pose as any server (T75).
+    writeFileSync(join(directory, 'data', 'ca.key'), 'the key of the certificate authority', { mode: 0o600 })
     t.match(await command(directory, 'backup', target), {
       code: 0,
       said: /gateway\.db, signing\.key, bootstrap\.json$/,
     })
+    t.notOk(existsSync(join(target, 'ca.key')))
     for (const name of readdirSync(target)) t.equal(statSync(join(target, name)).mode & 0o777, 0o600, name)
     t.match(await command(directory, 'backup', target), { code: 1, said: /is not empty/ })
     t.match(await command(directory, 'restore', target), { code: 1, said: /in use by another gateway/ })

@@ -1,7 +1,15 @@
 /** Identity is of the tunnel, rights are of each request in it. Threats T42, T46, T70. */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { connectBytes, openSecure, openTunnel, secureSetup, startForward, valuesIn } from '../fixtures/forward.ts'
+import {
+  absolute,
+  connectBytes,
+  openSecure,
+  openTunnel,
+  secureSetup,
+  startForward,
+  valuesIn,
+} from '../fixtures/forward.ts'
 import { openHttp2 } from '../fixtures/forward-http2.ts'
 import { eventually, merge, type TestAgent } from '../fixtures/gateway.ts'
 import { startOrigin, startSecureOrigin } from '../fixtures/origin.ts'
@@ -79,7 +87,7 @@ for (const threads of [1, 2]) {
   })
 }
 
-t.test('a request whose token has run out gets 407, and the connection closes', async t => {
+t.test('a request whose token has run out gets 407, and so does a CONNECT; the connection closes', async t => {
   const config = merge(secureSetup.config ?? {}, {
     Security: { AgentAuth: { TokenIssuance: { Expiration: '00:00:02' } } },
   })
@@ -97,6 +105,10 @@ t.test('a request whose token has run out gets 407, and the connection closes', 
   const answer = (await client.closed()).split('hello from upstream').at(-1) ?? ''
   t.match(answer, /HTTP\/1\.1 407 .*"code":"proxy_authentication_required"/s)
   t.strictSame(valuesIn(answer.slice(answer.indexOf('HTTP/1.1 407')), 'Connection'), ['close'])
+  const spent = { authorization: `Bearer ${token}` }
+  for (const bytes of [connectBytes({ to, ...spent }), absolute(origin, spent)]) {
+    t.match(await gateway.exchange(t, bytes), /^HTTP\/1\.1 407 .*error_description="The token in \S+ has expired"/s)
+  }
   t.equal(origin.seen.length, 1)
 })
 
