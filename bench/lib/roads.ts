@@ -238,6 +238,9 @@ export const roads: readonly Road[] = [
   onPostgres,
   held,
   gateway('gateway-log', 'full road, 100 deny rules, access log', { setup: { accessLog: true } }),
+  gateway('gateway-unrecorded', 'full road, 100 deny rules, no shapes recorded', {
+    setup: { settings: { Recording: { Mode: 'off' } } },
+  }),
   traced('gateway-unsampled', 'full road, tracing on, no request recorded', 0),
   traced('gateway-traced', 'full road, every request recorded, no collector', 1),
   haproxyRules(100),

@@ -5,7 +5,7 @@ export const recording = {
   Mode: choice(
     ['off', 'shapes', 'samples'],
     'shapes',
-    'shapes counts requests by method, host, path with ids as classes, and names of fields, for policy propose; values of header fields, queries and bodies are not kept. Names in bodies are known only where a rule reads the body. samples also keeps whole requests, sealed, for policy simulate: it holds JSON and form bodies of known length until they are read. PUT /agents/{agentId}/recording asks for that of one agent for some days.',
+    'shapes counts requests by method, host, path with ids as classes, and names of fields, for policy propose; values of header fields and queries are not kept, of fields of bodies only a few short texts and the range of numbers. Bodies are known only where a rule reads them. samples also keeps whole requests, sealed, for policy simulate: it holds JSON and form bodies of known length until they are read. PUT /agents/{agentId}/recording asks for that of one agent for some days.',
   ),
   KeepDays: integer(30, 'Days after which a shape that did not come again is dropped.', { min: 1, max: 365 }),
   MaxBodyBytes: integer(65_536, 'Longest body of which names of fields are read, and that a sample has.', {

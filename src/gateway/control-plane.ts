@@ -39,7 +39,7 @@ export interface ControlPlaneParts
   readonly budgets: ManagementParts['budgets']
   readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
-  readonly recording: Pick<Recording, 'isOn' | 'of' | 'samplesOf' | 'clear'>
+  readonly recording: Pick<Recording, 'isOn' | 'of' | 'samplesOf' | 'clear' | 'hits'>
   readonly overview: Overview
   readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */
@@ -69,6 +69,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     verification: parts.verification,
     recording: parts.recording,
     hits: parts.recent.hits,
+    ruleHits: parts.recording.hits,
     shadows: parts.recent.shadows,
     hitl: parts.hitl,
     budgets: parts.budgets,

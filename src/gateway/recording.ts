@@ -2,17 +2,20 @@ import type { By } from '../agents/registry.ts'
 import type { ShapeRecorder, TakenShapes } from '../pipeline/ends/recorder.ts'
 import type { TakenSample } from '../pipeline/ends/sampler.ts'
 import type { OpenedSample } from '../policies/simulate.ts'
+import { valuesOfBoth } from '../policy/propose/field-values.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
-import type { Base } from './base.ts'
+import { KeptHits, type RuleHitParts } from './rule-hits.ts'
 import { createSamples, type SampleParts } from './samples.ts'
 
-export interface RecordingParts extends SampleParts, Pick<Base, 'clock' | 'report'> {
+export interface RecordingParts extends SampleParts, RuleHitParts {
   readonly dataPlane: SampleParts['dataPlane'] & { readonly recorder: ShapeRecorder | undefined }
 }
 
 /** What was recorded of requests, of this gateway's threads and in the store. */
 export interface Recording {
   readonly isOn: boolean
+  /** Decisions by rule. */
+  readonly hits: Pick<KeptHits, 'add' | 'of'>
   /** Adds what another thread has counted. */
   add(taken: TakenShapes): void
   /** What is recorded of an agent, by all gateways; of the others as of some seconds ago. */
@@ -43,7 +46,7 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
   const { config, clock, store, dataPlane, report } = parts
   const { KeepDays, ShapesPerAgent: maxOfAgent, MaxShapes: max } = config.Recording
   const limits = { maxOfAgent, max, maxDays: KeepDays }
-  const samples = createSamples(parts)
+  const [samples, hits] = [createSamples(parts), new KeptHits(parts)]
   const { recorder, bounds } = dataPlane
   const waiting = new WaitingCounts()
   let flushedAt = clock.steady()
@@ -73,9 +76,10 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
     return flushing
   }
 
-  closers.push(() => flush().catch(error => report('recorded shapes could not be stored', error)))
+  const flushAll = () => Promise.all([flush(), hits.flush()])
+  closers.push(() => flushAll().catch(error => report('recorded shapes could not be stored', error)))
   return {
-    isOn: recorder !== undefined,
+    ...{ isOn: recorder !== undefined, hits },
     add: taken => waiting.add(taken),
     async of(agentId) {
       await recorder?.read()
@@ -91,13 +95,21 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
       const now = clock.steady()
       if (now - flushedAt < flushMs) return
       flushedAt = now
-      await flush()
+      await flushAll()
       if (now - prunedAt < pruneMs) return
       prunedAt = now
-      const today = clock.now()
-      await store.shapes.prune(today - KeepDays * dayMs, today - keepSampleDays * dayMs, maxPruned)
+      await Promise.all([pruneShapes(parts), hits.prune()])
     },
   }
+}
+
+async function pruneShapes({
+  config,
+  clock,
+  store,
+}: Pick<RecordingParts, 'config' | 'clock' | 'store'>): Promise<void> {
+  const today = clock.now()
+  await store.shapes.prune(today - config.Recording.KeepDays * dayMs, today - keepSampleDays * dayMs, maxPruned)
 }
 
 /** Counts of all threads that are not stored yet, together. */
@@ -137,6 +149,7 @@ function together(one: ShapeCount, other: ShapeCount): ShapeCount {
   return {
     ...one,
     values: one.values.map((values, place) => [...new Set([...values, ...(other.values[place] ?? [])])]),
+    fields: valuesOfBoth(one.fields, other.fields),
     count: one.count + other.count,
     firstAt: Math.min(one.firstAt, other.firstAt),
     lastAt: Math.max(one.lastAt, other.lastAt),

@@ -6,6 +6,7 @@ import { Fence } from '../fleet/fence.ts'
 import { FenceWatch } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
 import type { TokenLeases } from '../limits/lease.ts'
+import type { RecentActivity } from '../limits/recent-activity.ts'
 import { describeError, type Log, type LogLevel } from '../log/log.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
 import type { Parts, Reviews } from '../pipeline/parts.ts'
@@ -161,7 +162,7 @@ async function serve() {
     onManagement: createManagementRelay(main, report),
     passedSockets: [],
   })
-  setInterval(() => sweep(dataPlane, counters), sweepMs)
+  setInterval(() => sweep(dataPlane, counters, recent), sweepMs)
   return {
     ...{ upstreams, agents, credentials: known.credentials, policies, listening },
     ...settingsCalls(settings),
@@ -179,6 +180,7 @@ async function serve() {
     async drain(limitMs: number) {
       const cutOff = await listening.drain(limitMs, () => limits.inFlight[0]!)
       await sendLastShapes(dataPlane)
+      sendHits(recent)
       for (const part of [trust, keyUses, log]) part.flush()
       recent.close()
       await known.tracing?.sink.close()
@@ -187,10 +189,16 @@ async function serve() {
   }
 }
 
-function sweep(dataPlane: DataPlane, counters: Counters): void {
+function sweep(dataPlane: DataPlane, counters: Counters, recent: RecentActivity): void {
   dataPlane.sweep()
   counters.sample()
   sendShapes(dataPlane)
+  sendHits(recent)
+}
+
+function sendHits({ hits }: Pick<RecentActivity, 'hits'>): void {
+  const counts = hits.unstored()
+  if (counts.length > 0) main.notify('hits', [counts])
 }
 
 function sendShapes({ recorder }: Pick<DataPlane, 'recorder'>): void {

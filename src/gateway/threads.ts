@@ -25,7 +25,7 @@ export interface OpenPoolParts
   readonly hitl: Hitl
   readonly noteTools: ToolNotes['note']
   readonly listening: Listening
-  readonly recording: Pick<Recording, 'add'>
+  readonly recording: Pick<Recording, 'add' | 'hits'>
   readonly limits: SharedLimits
   readonly memory: SharedMemory
   readonly channelName: string
@@ -98,6 +98,7 @@ function controlOf(
     usedCredential: async name => upstreams.keptCredentials?.noteUse(name),
     askedSpend: async key => limits.spend?.leases.asked(key),
     shapes: taken => recording.add(taken),
+    hits: async counts => recording.hits.add(counts),
     trust: notes => {
       for (const [note, times] of notes) for (let time = 0; time < times; time++) identity.registry.recordTrust(...note)
     },

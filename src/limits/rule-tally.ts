@@ -12,6 +12,7 @@ export interface RuleCount {
 interface RuleEntry extends RuleCount {
   count: number
   unsent: number
+  unstored: number
 }
 
 /**
@@ -24,6 +25,8 @@ export class RuleTally {
   #entries = 0
   /** Entries with counts that were not sent yet. */
   #waiting: RuleEntry[] = []
+  /** Entries with counts of this thread that were not stored yet. */
+  #toStore: RuleEntry[] = []
 
   /** @param maxEntries maximum of entries; further names are not counted, so that changing names cannot fill memory */
   constructor(maxEntries = 100_000) {
@@ -34,7 +37,9 @@ export class RuleTally {
     const entry = this.#of(policy, rule, would)
     if (entry === undefined) return
     if (entry.unsent === 0) this.#waiting.push(entry)
+    if (entry.unstored === 0) this.#toStore.push(entry)
     entry.unsent += 1
+    entry.unstored += 1
     entry.count += 1
   }
 
@@ -58,6 +63,14 @@ export class RuleTally {
     return sent
   }
 
+  /** Counts of this thread since the last call, to be stored: others store theirs. */
+  unstored(): readonly RuleCount[] {
+    const counts = this.#toStore.map(entry => countOf(entry, entry.unstored))
+    for (const entry of this.#toStore) entry.unstored = 0
+    this.#toStore = []
+    return counts
+  }
+
   /** On the path of requests: a known entry costs two look-ups and no object. */
   #of(policy: string, rule: string | null, would: string | null): RuleEntry | undefined {
     // An effect has no space in its name.
@@ -65,7 +78,7 @@ export class RuleTally {
     const known = this.#policies.get(policy)?.get(key)
     if (known !== undefined || this.#entries >= this.#maxEntries) return known
     this.#entries += 1
-    const entry = { policy, rule, would, count: 0, unsent: 0 }
+    const entry = { policy, rule, would, count: 0, unsent: 0, unstored: 0 }
     const ofPolicy = this.#policies.get(policy) ?? new Map<string | null, RuleEntry>()
     this.#policies.set(policy, ofPolicy.set(key, entry))
     return entry

@@ -83,7 +83,7 @@ async function shapeSource(
   const found = (await recording.of(agentId)).shapes.find(({ digest }) => digest === shapeId)
   if (found === undefined) return invalid('shapeId', 'must be the id of a recorded shape of the agent')
   const shape: KeptShape = JSON.parse(found.shape)
-  const request = exampleOfKept(shape, found.values)
+  const request = exampleOfKept(shape, found)
   if (request === undefined)
     return invalid(
       'shapeId',

@@ -21,6 +21,7 @@ import type { Denials, Incidents } from '../limits/incidents.ts'
 import type { RuleTally } from '../limits/rule-tally.ts'
 import type { RateLimit } from '../limits/token-bucket.ts'
 import type { PolicyBook } from '../policies/book.ts'
+import type { RuleUsage } from '../policies/drift.ts'
 import type { PolicyThread } from '../policies/policy-thread.ts'
 import type { OpenedSample } from '../policies/simulate.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
@@ -57,6 +58,7 @@ export interface ManagementParts {
   }
   /** How often rules decided. */
   readonly hits: Pick<RuleTally, 'of'>
+  readonly ruleHits: { of(policy: string): Promise<readonly RuleUsage[]> }
   /** How often rules in shadow would have decided otherwise. */
   readonly shadows: Pick<RuleTally, 'of'>
   readonly hitl: {

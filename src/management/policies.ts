@@ -1,5 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
+import type { RuleCount } from '../limits/rule-tally.ts'
+import type { RuleUsage } from '../policies/drift.ts'
 import type { PolicyEditor } from '../policies/edit.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
@@ -13,20 +15,20 @@ import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
 export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
-  const { book, explain, hits, shadows } = parts
+  const { book, explain, hits, ruleHits, shadows } = parts
   return {
     listPolicies(call) {
       const page = readPage(call)
       const { items, totalCount } = cutPage(book.list(), page)
       return pageReply(page, { items: items.map(summarise), totalCount })
     },
-    getPolicy(call) {
+    async getPolicy(call) {
       const entry = book.entry(call.named)
       if (entry === undefined) return refuse('not_found')
       const { name } = entry.document
       return jsonReply(200, {
         ...detail(entry),
-        hits: hits.of(name).map(({ rule, count }) => ({ rule, count })),
+        hits: withUsage(hits.of(name), await ruleHits.of(name)),
         shadow: shadows.of(name).map(({ rule, would, count }) => ({ rule, would, count })),
       })
     },
@@ -117,4 +119,20 @@ function summarise({ document, source }: PolicyEntry) {
 
 function detail({ document, createdAt, compiled: { version }, source }: PolicyEntry) {
   return { ...document, CreatedOn: new Date(createdAt).toISOString(), version, source }
+}
+
+const dayMs = 86_400_000
+
+/** How often each rule decided, since the start and in all. */
+function withUsage(counts: readonly Pick<RuleCount, 'rule' | 'count'>[], usage: readonly RuleUsage[]) {
+  const rules = new Set([...counts, ...usage].map(({ rule }) => rule))
+  return [...rules].map(rule => {
+    const stored = usage.find(one => one.rule === rule)
+    return {
+      rule,
+      count: counts.find(one => one.rule === rule)?.count ?? 0,
+      total: stored?.count ?? 0,
+      lastDay: stored === undefined ? null : new Date(stored.lastDay * dayMs).toISOString().slice(0, 10),
+    }
+  })
 }

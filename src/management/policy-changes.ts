@@ -62,7 +62,8 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
       const looked = agents.slice(0, maxAgents)
       const recorded = await Promise.all(looked.map(({ id }) => parts.recording.of(id)))
       const all = recorded.flatMap(({ shapes }) => shapes)
-      const found = await policyWork.run(thread => thread.call('drift', [entry.document, all, clock.now()]))
+      const usage = await parts.ruleHits.of(entry.document.name)
+      const found = await policyWork.run(thread => thread.call('drift', [entry.document, all, usage, clock.now()]))
       if (isRefusal(found)) return found
       const timed = <T extends { readonly lastAt: number | null }>(list: readonly T[]) =>
         list.map(one => ({ ...one, lastAt: isoOf(one.lastAt) }))

@@ -60,7 +60,7 @@ export function recordingHandlers({ registry, recording, clock }: ManagementPart
 }
 
 function shown(
-  { digest: id, shape: text, outcome: outcomeText, values, count, firstAt, lastAt, days }: ShapeCount,
+  { digest: id, shape: text, outcome: outcomeText, values, fields, count, firstAt, lastAt, days }: ShapeCount,
   samples: number,
 ) {
   const shape: KeptShape = JSON.parse(text)
@@ -71,6 +71,7 @@ function shown(
     origin: shape.origin,
     path: `/${shape.path.map(place => (typeof place === 'string' ? place : `{${place[0]}}`)).join('/')}`,
     values,
+    fields,
     facts: Object.fromEntries(shape.facts),
     names: Object.fromEntries(shape.names),
     unfit: shape.unfit,

@@ -138,7 +138,7 @@ interface RecordedShape {
 function recordedOf({ agent, shapes }: DraftSubject): readonly RecordedShape[] {
   return shapes.map(count => {
     const kept: KeptShape = JSON.parse(count.shape)
-    return { count, examples: examplesOf(kept, count.values, agent).map(factsOf), isKnown: knownBy(kept) }
+    return { count, examples: examplesOf(kept, count, agent).map(factsOf), isKnown: knownBy(kept, count.fields) }
   })
 }
 

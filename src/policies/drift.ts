@@ -14,6 +14,15 @@ export interface DriftedShape {
   readonly lastAt: number
 }
 
+/** Decisions of a rule as it is now, over restarts and of all gateways. */
+export interface RuleUsage {
+  /** Null: the default. */
+  readonly rule: string | null
+  readonly count: number
+  /** Days since the epoch, in UTC. */
+  readonly lastDay: number
+}
+
 export interface RuleUse {
   /** Null: the default. */
   readonly rule: string | null
@@ -24,6 +33,8 @@ export interface RuleUse {
   readonly agents: number
   readonly approved: number
   readonly denied: number
+  /** Decisions that were counted, also of requests that were not recorded. */
+  readonly hits: number
 }
 
 export interface Drift {
@@ -55,20 +66,30 @@ interface ReadCount {
 }
 
 /** @param counts of all agents that have the policy */
-export function driftOf(policy: PolicyDocument, counts: readonly ShapeCount[], now: number): Drift {
+export function driftOf(
+  policy: PolicyDocument,
+  counts: readonly ShapeCount[],
+  usage: readonly RuleUsage[],
+  now: number,
+): Drift {
   const all = counts.map((one): ReadCount => ({ one, shape: JSON.parse(one.shape), outcome: JSON.parse(one.outcome) }))
   const mine = all.filter(({ outcome }) => outcome.policy === policy.name)
   const agents = new Set(mine.map(({ one }) => one.agentId)).size
   const byRule = Map.groupBy(mine, ({ outcome }) => outcome.rule)
-  const named = policy.rules.map(({ name, effect }) => useOf(name, effect, byRule.get(name) ?? []))
-  const rules = [...named, useOf(null, policy.default, byRule.get(null) ?? [])]
+  const hits = new Map(usage.map(({ rule, count }) => [rule, count]))
+  const use = (rule: string | null, effect: string) => ({
+    ...useOf(rule, effect, byRule.get(rule) ?? []),
+    hits: hits.get(rule) ?? 0,
+  })
+  const named = policy.rules.map(({ name, effect }) => use(name, effect))
+  const rules = [...named, use(null, policy.default)]
   const isUncovered = ({ outcome: { rule } }: ReadCount) => rule === null || ofRest.test(rule)
   const isStopped = ({ one }: ReadCount) => one.count >= fewestCount && one.lastAt < now - stoppedMs
   const namesOf = (fits: (use: RuleUse) => boolean) =>
     named.filter(fits).flatMap(({ rule }) => (rule === null ? [] : [rule]))
   return {
     rules,
-    unused: namesOf(({ count }) => count === 0),
+    unused: namesOf(use => use.hits === 0),
     uncovered: topOf(mine.filter(isUncovered)),
     alwaysApproved: namesOf(({ approved, denied }) => approved >= fewestApprovals && denied === 0),
     ofOneAgent: agents < fewestAgents ? [] : namesOf(use => use.agents === 1),
@@ -76,7 +97,7 @@ export function driftOf(policy: PolicyDocument, counts: readonly ShapeCount[], n
   }
 }
 
-function useOf(rule: string | null, effect: string, counts: readonly ReadCount[]): RuleUse {
+function useOf(rule: string | null, effect: string, counts: readonly ReadCount[]): Omit<RuleUse, 'hits'> {
   const sum = (verdict?: ShapeOutcome['verdict']) =>
     counts.reduce(
       (all, { one, outcome }) => all + (verdict === undefined || outcome.verdict === verdict ? one.count : 0),

@@ -10,7 +10,7 @@ import { openLink } from '../runtime/link.ts'
 import { giveWay } from '../runtime/priority.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
 import { type DraftOrder, type DraftSubject, type MadeDraft, makeDraft } from './draft.ts'
-import { type Drift, driftOf } from './drift.ts'
+import { type Drift, driftOf, type RuleUsage } from './drift.ts'
 import { compileDocument, type MadePolicy, makePolicy, type ProposalTerms } from './propose.ts'
 import { type SimulatedAgent, type Simulation, simulate } from './simulate.ts'
 
@@ -28,7 +28,7 @@ export interface PolicyWork {
   /** Documents of valid policies. */
   compare(before: object, after: object, language: LanguageOptions): Promise<PolicyDifference>
   draft(order: DraftOrder, subject: DraftSubject, language: LanguageOptions): Promise<MadeDraft | Refusal>
-  drift(policy: PolicyDocument, counts: readonly ShapeCount[], now: number): Promise<Drift>
+  drift(policy: PolicyDocument, counts: readonly ShapeCount[], usage: readonly RuleUsage[], now: number): Promise<Drift>
 }
 
 const port = parentPort

@@ -5,6 +5,7 @@ import { stricter } from '../policy/language/model.ts'
 import { type LanguageOptions, parsePolicy } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
 import { type LintWarning, lintPolicy } from '../policy/lint/lint.ts'
+import type { BodyValues } from '../policy/propose/field-values.ts'
 import type { Observed, Proposal } from '../policy/propose/learn.ts'
 import type { ProposedRule } from '../policy/propose/rules.ts'
 import { totalOf } from '../policy/propose/template.ts'
@@ -60,9 +61,21 @@ export function proposalYaml({ document, made }: Proposal): string {
   return writeYaml(document, 'rules', comments)
 }
 
-function evidenceComment({ evidence, agents }: ProposedRule): string {
-  const { count, days, first, last, approved } = evidence
+function evidenceComment({ evidence, agents, conditions }: ProposedRule): string {
+  const { count, days, first, last, approved, fields } = evidence
   const day = (at: number) => new Date(at).toISOString().slice(0, 10)
   const people = approved === 0 ? '' : `, ${approved} approved by people`
-  return `seen ${count} times on ${days} days, ${day(first)} to ${day(last)}, by ${agents} agents${people}`
+  return `seen ${count} times on ${days} days, ${day(first)} to ${day(last)}, by ${agents} agents${people}${numbersOf(fields, conditions)}`
+}
+
+/** How large numbers were, by the place of the field among the names that the rule allows. */
+function numbersOf(fields: BodyValues, conditions: ProposedRule['conditions']): string {
+  const names = conditions.findLast(({ field }) => field.endsWith('.@keys'))?.value ?? []
+  return [names]
+    .flat()
+    .map((name, place) => {
+      const value = Object.entries(fields).find(([field]) => field.endsWith(`.${name}`))?.[1]
+      return value === undefined || 'texts' in value ? '' : `; name ${place + 1}: ${value.min} to ${value.max}`
+    })
+    .join('')
 }

@@ -98,8 +98,8 @@ interface MadeTest {
 function testsOf(proposal: Proposal, eligible: readonly RecordedRequest[], language: LanguageOptions): string {
   const compiled = compileDocument(proposal.document, language)
   const tests: MadeTest[] = []
-  for (const [index, { agentId, shape }] of eligible.slice(0, maxTested).entries()) {
-    const requests = [exampleOf(shape), ...missesOf(shape)]
+  for (const [index, { agentId, shape, counted }] of eligible.slice(0, maxTested).entries()) {
+    const requests = [exampleOf(shape, counted?.fields), ...missesOf(shape, counted?.fields)]
     for (const [miss, request] of requests.entries()) {
       const made = requestFromDescription({ request, agent: { id: agentId } }, 0)
       if ('problem' in made) continue

@@ -5,7 +5,8 @@ import type { Effect } from '../policy/language/model.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
 import { leavesOf } from '../policy/lint/warning.ts'
-import { type DescribedAgent, requestOf, segmentsAt } from '../policy/propose/example.ts'
+import { type DescribedAgent, type KnownValues, requestOf, segmentsAt } from '../policy/propose/example.ts'
+import { combinationsOf } from '../policy/propose/field-values.ts'
 import type { KeptPlace, KeptShape } from '../policy/propose/kept.ts'
 import { knownBy } from '../policy/propose/known.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
@@ -138,7 +139,7 @@ function note(changes: Map<string, Draft>, how: ChangedDecision, requests: Simul
 
 function compare(agent: DescribedAgent, one: ShapeCount, policies: ComparedPolicies): Compared {
   const shape: KeptShape = JSON.parse(one.shape)
-  return compareAll(examplesOf(shape, one.values, agent), knownBy(shape), one, policies)
+  return compareAll(examplesOf(shape, one, agent), knownBy(shape, one.fields), one, policies)
 }
 
 /** A sample is one request: what is not known of it rests on what was hidden, or on the moment in which it came. */
@@ -188,26 +189,28 @@ export function certain(outcomes: readonly MaskedOutcome[]): Effect | undefined 
   return effects.size === 1 ? effect : undefined
 }
 
-/** Requests of the shape, one for each id that is known of a place; none when that is not possible. */
+/** Requests of the shape, with each id that is known of a place and all texts that fields had; none when that is not possible. */
 export function examplesOf(
   shape: KeptShape,
-  values: ShapeCount['values'],
+  { values, fields }: KnownValues,
   agent: DescribedAgent,
 ): readonly DescribedRequest[] {
   if (shape.path.length === 0 || values.some(known => known.length === 0)) return []
   const count = Math.max(1, ...values.map(known => known.length))
-  const found = Array.from({ length: count }, (_, at) => exampleAt(shape, values, at, agent))
+  const found = combinationsOf(fields).flatMap(some =>
+    Array.from({ length: count }, (_, at) => exampleAt(shape, { values, fields: some }, at, agent)),
+  )
   return found.every(one => one !== undefined) ? found : []
 }
 
 function exampleAt(
   { method, origin, path, facts, names, unfit }: KeptShape,
-  values: ShapeCount['values'],
+  { values, fields }: KnownValues,
   at: number,
   agent: DescribedAgent,
 ): DescribedRequest | undefined {
   const segments = segmentsAt(path, values, at)
-  if (unfit === null) return requestOf({ method, origin, segments, facts, names }, agent)
+  if (unfit === null) return requestOf({ method, origin, segments, facts, names }, agent, fields)
   const made = requestFromDescription({ request: { method, url: `${origin}/${segments.join('/')}` }, agent }, 0)
   return 'problem' in made ? undefined : made
 }

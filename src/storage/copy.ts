@@ -31,6 +31,7 @@ const keys: { readonly [T in CopiedTable]: readonly (keyof Schema[T] & string)[]
   agent_shapes: ['agentId', 'digest'],
   shape_gaps: ['agentId'],
   agent_samples: ['id'],
+  rule_hits: ['policy', 'rule', 'version', 'day'],
   spend: ['budget', 'from', 'holder'],
   spend_leases: ['budget', 'from', 'holder', 'gateway'],
   spend_raises: ['id'],

@@ -5,6 +5,7 @@
 
 import type { StoredCredentialTable } from './credentials.ts'
 import type { DeliveryTable } from './deliveries.ts'
+import type { HitTable } from './hits.ts'
 import type { IdentityTable } from './identities.ts'
 import type { MessageTable } from './messages.ts'
 import type { Db } from './schema.ts'
@@ -34,6 +35,7 @@ export interface Tables {
   readonly grants: GrantTable
   readonly tools: ToolTable
   readonly shapes: ShapeTable
+  readonly hits: HitTable
   readonly codes: CodeTable
   readonly credentials: StoredCredentialTable
   readonly tokens: TokenTable
@@ -102,6 +104,7 @@ export const methods = {
   },
   tools: { digests: 'read', keep: 'write' },
   shapes: { add: 'write', of: 'read', keepSamples: 'write', samples: 'read', clear: 'write', prune: 'write' },
+  hits: { add: 'write', of: 'read', prune: 'write' },
   codes: { keep: 'write', take: 'write' },
   credentials: {
     all: 'read',

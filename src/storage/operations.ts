@@ -8,6 +8,7 @@ import { credentials } from './tables/credentials.ts'
 import { deliveries } from './tables/deliveries.ts'
 import { grants } from './tables/grants.ts'
 import { hitl } from './tables/hitl.ts'
+import { hits } from './tables/hits.ts'
 import { identities } from './tables/identities.ts'
 import { messages } from './tables/messages.ts'
 import { policies } from './tables/policies.ts'
@@ -38,6 +39,7 @@ const operations: { readonly [T in TableName]: Operations<T> } = {
   grants,
   tools,
   shapes,
+  hits,
   spend,
   tokens,
   codes,

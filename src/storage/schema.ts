@@ -6,6 +6,7 @@
 import type { Generated, Kysely } from 'kysely'
 import type { SpendRow } from '../limits/spend-lease.ts'
 import type { ConsentRecord, StoredCredential } from './credentials.ts'
+import type { RuleHits } from './hits.ts'
 import type { ChatIdentity } from './identities.ts'
 import type { ChatMessage } from './messages.ts'
 import type {
@@ -116,9 +117,10 @@ export interface SpendLeaseRow extends Omit<SpendTotalRow, 'raised' | 'notified'
   readonly leased: number
 }
 
-export interface ShapeRow extends Omit<ShapeCount, 'values' | 'days'> {
+export interface ShapeRow extends Omit<ShapeCount, 'values' | 'fields' | 'days'> {
   /** JSON. */
   readonly values: string
+  readonly fields: string
   readonly days: string
   /** 1: it makes way for new ones. */
   readonly probation: number
@@ -208,6 +210,7 @@ export interface Schema {
   agent_shapes: ShapeRow
   shape_gaps: ShapeGapRow
   agent_samples: SampleRow
+  rule_hits: RuleHits
   spend: SpendTotalRow
   spend_leases: SpendLeaseRow
   spend_raises: SpendRaiseRow

@@ -12,6 +12,7 @@ export const shapeTables = (bytes: RawBuilder<unknown>) => [
     shape text not null,
     outcome text not null,
     "values" text not null,
+    fields text not null,
     days text not null,
     primary key ("agentId", digest)
   )`,
@@ -32,4 +33,13 @@ export const shapeTables = (bytes: RawBuilder<unknown>) => [
   )`,
   sql`create index agent_samples_shape on agent_samples ("agentId", digest)`,
   sql`create index agent_samples_at on agent_samples (at)`,
+  sql`create table rule_hits (
+    policy text not null,
+    rule text not null,
+    version text not null,
+    day bigint not null,
+    count bigint not null,
+    primary key (policy, rule, version, day)
+  )`,
+  sql`create index rule_hits_day on rule_hits (day)`,
 ]

@@ -1,5 +1,7 @@
 /** Recorded shapes of requests in the storage contract. */
+import type { BodyValues } from '../policy/propose/field-values.ts'
 import type { AuditEntry } from './audit.ts'
+import type { HitTable } from './hits.ts'
 
 /** Requests of one agent with the same shape and the same outcome. Times are milliseconds since the epoch. */
 export interface ShapeCount {
@@ -12,6 +14,8 @@ export interface ShapeCount {
   readonly outcome: string
   /** For each place of the path with a class, values that stood there. */
   readonly values: readonly (readonly string[])[]
+  /** What fields of the body had as values, as far as it is kept. */
+  readonly fields: BodyValues
   readonly count: number
   readonly firstAt: number
   readonly lastAt: number
@@ -80,4 +84,10 @@ export interface ShapeTable {
   clear(agentId: string, entry: AuditEntry): Promise<void>
   /** Removes what did not come since `before`, up to `limit` shapes and as many gaps, and samples from before `samplesBefore`. */
   prune(before: number, samplesBefore: number, limit: number): Promise<void>
+}
+
+/** What is recorded of requests. */
+export interface RecordingTables {
+  readonly shapes: ShapeTable
+  readonly hits: HitTable
 }

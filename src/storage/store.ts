@@ -11,7 +11,7 @@ import type { Full, HitlLimits } from './hitl-limits.ts'
 import type { IdentityTable } from './identities.ts'
 import type { MessageTable } from './messages.ts'
 import type { PolicyTable } from './policies.ts'
-import type { ShapeTable } from './shapes.ts'
+import type { RecordingTables } from './shapes.ts'
 import type { ClaimedRaise, SpendTable } from './spend.ts'
 import type { SubscriptionTable } from './subscriptions.ts'
 import type { TokenTable } from './tokens.ts'
@@ -274,7 +274,7 @@ export interface HitlTable {
   prune(before: number, limit: number): Promise<number>
 }
 
-export interface Store {
+export interface Store extends RecordingTables {
   readonly agents: AgentTable
   readonly identities: IdentityTable
   readonly policies: PolicyTable
@@ -283,7 +283,6 @@ export interface Store {
   readonly subscriptions: SubscriptionTable
   readonly grants: GrantTable
   readonly tools: ToolTable
-  readonly shapes: ShapeTable
   readonly tokens: TokenTable
   readonly spend: SpendTable
   readonly codes: CodeTable

@@ -10,6 +10,7 @@ import type { Fence } from '../fleet/fence.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { TokenLeases } from '../limits/lease.ts'
+import type { RuleCount } from '../limits/rule-tally.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { LogFields, LogLevel } from '../log/log.ts'
 import type { TakenShapes } from '../pipeline/ends/recorder.ts'
@@ -97,6 +98,8 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   askedSpend: TokenLeases['asked']
   /** Shapes of requests that a thread has counted. */
   shapes(taken: TakenShapes): Promise<void>
+  /** Decisions of rules that a thread has counted. */
+  hits(counts: readonly RuleCount[]): Promise<void>
   needCredential: NeedCredential
   usedCredential(name: string): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */

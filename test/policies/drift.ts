@@ -10,13 +10,30 @@ const counted = (path: string, over: Partial<ShapeOutcome>, more: Partial<ShapeC
   const shape = { method: 'GET', origin: 'https://a.example', path: ['v1', path, ['int', 0]], facts: [], names: [] }
   const outcome = { effect: 'Allow', policy: 'p', rule: null, status: 2, verdict: null, signal: null, ...over }
   const texts = { shape: JSON.stringify({ ...shape, unfit: null }), outcome: JSON.stringify(outcome) }
-  return { agentId: 'a1', digest: path, ...texts, values: [], count: 5, firstAt: 0, lastAt: now, days: [0], ...more }
+  return {
+    agentId: 'a1',
+    digest: path,
+    ...texts,
+    values: [],
+    fields: {},
+    count: 5,
+    firstAt: 0,
+    lastAt: now,
+    days: [0],
+    ...more,
+  }
 }
 
 const rule = (name: string, effect: string) => ({ name, effect, priority: 0, conditions: [] })
 const policy = {
   ...{ name: 'p', description: '', owner: '', default: 'Deny' },
-  rules: [rule('reads', 'Allow'), rule('writes', 'Hitl'), rule('mixed', 'Hitl'), rule('old', 'Deny')],
+  rules: [
+    rule('reads', 'Allow'),
+    rule('writes', 'Hitl'),
+    rule('mixed', 'Hitl'),
+    rule('old', 'Deny'),
+    rule('late', 'Deny'),
+  ],
 }
 
 t.test('rules without use, always approved ones, and requests that no rule covers are named', async t => {
@@ -34,9 +51,13 @@ t.test('rules without use, always approved ones, and requests that no rule cover
       counted('rest', { rule: 'reads-not-seen', effect: 'Hitl' }, { count: 8 }),
       counted('of another policy', { policy: 'q' }),
     ],
+    [
+      ...['reads', 'writes', 'mixed', 'late'].map(rule => ({ rule, count: 3, lastDay: 90 })),
+      { rule: null, count: 9, lastDay: 99 },
+    ],
     now,
   )
-  t.strictSame(drift.unused, ['old'])
+  t.strictSame(drift.unused, ['old'], 'a rule whose requests were not recorded is used')
   t.strictSame(drift.alwaysApproved, ['writes'])
   t.strictSame(drift.ofOneAgent, ['writes', 'mixed'])
   t.strictSame(
@@ -49,9 +70,9 @@ t.test('rules without use, always approved ones, and requests that no rule cover
   t.match(drift.stopped, [{ url: 'https://a.example/v1/gone/{int}', lastAt: now - 15 * day }])
   t.equal(drift.stopped.length, 1)
   t.match(drift.rules[0], { rule: 'reads', count: 22, agents: 3, lastAt: now })
-  t.match(drift.rules.at(-1), { rule: null, effect: 'Deny', count: 7 })
+  t.match(drift.rules.at(-1), { rule: null, effect: 'Deny', count: 7, hits: 9 })
 })
 
 t.test('of an agent alone no rule is named as that of one agent', async t => {
-  t.strictSame(driftOf(policy, [counted('items', { rule: 'reads' })], now).ofOneAgent, [])
+  t.strictSame(driftOf(policy, [counted('items', { rule: 'reads' })], [], now).ofOneAgent, [])
 })

@@ -19,7 +19,7 @@ function counted(path: readonly unknown[], outcome: Partial<ShapeOutcome> = {}, 
   const usual = { effect: 'Allow', policy: 'p', rule: null, status: 2, verdict: null, signal: null }
   const texts = { shape: JSON.stringify(shape), outcome: JSON.stringify({ ...usual, ...outcome }) }
   const times = { count: 4, firstAt: 0, lastAt: 2 * day, days: [0, 1] }
-  return { agentId, digest: JSON.stringify(path), ...texts, values: [], ...times, ...over }
+  return { agentId, digest: JSON.stringify(path), ...texts, values: [], fields: {}, ...times, ...over }
 }
 
 const make = (shapes: readonly ShapeCount[], before?: object, over: Partial<typeof terms> = {}) =>

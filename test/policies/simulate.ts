@@ -11,7 +11,7 @@ import { runs } from '../fixtures/runs.ts'
 t.test('what is known of a shape is decided as each of its requests is', async t => {
   const seed = Math.floor(Math.random() * 2 ** 32)
   const random = createRandom(seed)
-  const count = runs(3_000, 60)
+  const count = runs(10_000, 60)
   const wrong: unknown[] = []
   const tally = { same: 0, changed: 0, unknown: 0, answered: 0 }
   for (let run = 0; run < count && wrong.length === 0; run++) {
@@ -28,7 +28,7 @@ t.test('what is known of a shape is decided as each of its requests is', async t
       const texts = { shape: JSON.stringify(kept.shape), outcome: JSON.stringify(outcome) }
       const times = { count: 1, firstAt: 0, lastAt: 1, days: [0] }
       const { id, name, ownerId, tags, policyName } = request.head.agent
-      const one = { agentId: id, digest: 'd', ...texts, values: kept.values, ...times }
+      const one = { agentId: id, digest: 'd', ...texts, values: kept.values, fields: kept.fields, ...times }
       const agent = { id, name, ownerId, tags, policyName }
       const ofShape = simulate([{ agent, shapes: [one], samples: [], before }], after, {})
       const sampled = isWhole ? sampleOf(request) : undefined
@@ -56,7 +56,7 @@ function simulated(shape: Partial<KeptShape>, before: object | undefined, after:
   const head = { method: 'GET', origin: 'https://a.example', path: ['x'], facts: [], names: [], unfit: 'a body' }
   const outcome = { effect: 'Deny', policy: 'former', rule: 'r', status: 4, verdict: null, signal: null }
   const texts = { shape: JSON.stringify({ ...head, ...shape }), outcome: JSON.stringify(outcome) }
-  const one = { agentId: 'a1', digest: 'd', ...texts, values, count: 3, firstAt: 0, lastAt: 1, days: [0] }
+  const one = { agentId: 'a1', digest: 'd', ...texts, values, fields: {}, count: 3, firstAt: 0, lastAt: 1, days: [0] }
   const { same, unknown, changes } = simulate([{ agent, shapes: [one, one], samples: [], before }], after, {})
   return [same, unknown, ...changes.map(change => `${change.before} ${change.after} ${change.count}`)]
 }
@@ -75,7 +75,7 @@ t.test('the fields that the decision rests on are told, of the most frequent fir
   const outcome = { effect: 'Deny', policy: 'former', rule: 'r', status: 4, verdict: null, signal: null }
   const counted = (count: number, shape: object) => ({
     ...{ agentId: 'a1', digest: 'd', shape: JSON.stringify({ ...head, ...shape }), outcome: JSON.stringify(outcome) },
-    ...{ values: [], count, firstAt: 0, lastAt: 1, days: [0] },
+    ...{ values: [], fields: {}, count, firstAt: 0, lastAt: 1, days: [0] },
   })
   const either = { any: [{ field: 'input.method', operator: 'eq', value: 'PUT' }, ...onBody.conditions] }
   const shapes = [counted(1, {}), ...Array.from({ length: 11 }, (_, at) => counted(at + 2, { path: [`x${at}`] }))]

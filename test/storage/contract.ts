@@ -12,6 +12,7 @@ import { credentials } from './contract/credentials.ts'
 import { deliveries } from './contract/deliveries.ts'
 import { events } from './contract/events.ts'
 import { grants } from './contract/grants.ts'
+import { hits } from './contract/hits.ts'
 import { identities } from './contract/identities.ts'
 import { messages } from './contract/messages.ts'
 import { policies } from './contract/policies.ts'
@@ -45,6 +46,7 @@ export function contract(t: Test, plain: Engine, { other, query, isOne = false }
   grants(t, engine)
   tools(t, engine)
   shapes(t, engine)
+  hits(t, engine, other)
   spend(t, engine, other)
   codes(t, engine)
   credentials(t, engine, { other, isOne })
@@ -83,6 +85,7 @@ function noting(store: Store, called: Set<string>): Store {
     grants,
     tools,
     shapes: recorded,
+    hits: decided,
     spend: spent,
     tokens,
     codes,
@@ -104,6 +107,7 @@ function noting(store: Store, called: Set<string>): Store {
     grants: noted('grants', grants),
     tools: noted('tools', tools),
     shapes: noted('shapes', recorded),
+    hits: noted('hits', decided),
     spend: noted('spend', spent),
     tokens: noted('tokens', tokens),
     codes: noted('codes', codes),

@@ -1,6 +1,7 @@
 /** Shapes of requests: noted when a request is over, read in turns, counted until the gateway takes the counts. */
 import { hash } from 'node:crypto'
 import type { Target } from '../../base/target.ts'
+import { type BodyValues, valuesOfBoth } from '../../policy/propose/field-values.ts'
 import { type KeptShape, keptOf } from '../../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
 import type { DescribedRequest } from '../../policy/request/describe.ts'
@@ -45,12 +46,14 @@ interface KnownCalls {
   readonly entry: ShapeTally
 }
 
-interface ShapeTally extends Omit<ShapeCount, 'days'> {
+interface ShapeTally extends Omit<ShapeCount, 'days' | 'fields'> {
   count: number
   firstAt: number
   lastAt: number
   days: number[]
   values: (readonly string[])[]
+  /** Undefined: of no request. */
+  fields: BodyValues | undefined
 }
 
 /** What the recorder has of one agent. */
@@ -138,9 +141,10 @@ export class ShapeRecorder {
     const skipped: string[] = []
     for (const [agentId, of] of this.#agents) {
       for (const entry of of.entries.values()) {
-        counts.push({ ...entry })
+        counts.push({ ...entry, fields: entry.fields ?? {} })
         entry.count = 0
         entry.values = entry.values.map(() => [])
+        entry.fields = undefined
       }
       if (of.skipped) skipped.push(agentId)
       of.entries.clear()
@@ -186,6 +190,7 @@ export class ShapeRecorder {
     if (entry === undefined) return
     add(entry, at)
     if (call.isSampled && isWhole) this.#sampler.note(entry, kept.shape, request)
+    entry.fields = valuesOfBoth(entry.fields, kept.fields)
     entry.values = kept.values.map((values, place) =>
       [...new Set([...(entry.values[place] ?? []), ...values])].slice(0, 8),
     )
@@ -217,6 +222,7 @@ export class ShapeRecorder {
       digest,
       ...texts,
       values: [],
+      fields: undefined,
       count: 0,
       firstAt: at,
       lastAt: at,

@@ -45,8 +45,8 @@ export function draftRule(shape: Shape, agentId: string, { open, effect, name, p
 }
 
 function exactConditions(shape: Shape, agentId: string): readonly ProposedCondition[] {
-  const evidence = { count: 1, days: 1, first: 0, last: 0, approved: 0 }
-  const template = { ...shape, agentId, pattern: '/', evidence }
+  const evidence = { count: 1, days: 1, first: 0, last: 0, approved: 0, fields: {} }
+  const template = { ...shape, agentId, pattern: '/', values: [], evidence }
   return rulesOf([{ template, effect: 'Allow', cause: '' }]).flatMap(({ conditions }) => conditions)
 }
 

@@ -1,4 +1,5 @@
 import { type DescribedRequest, type RequestDescription, requestFromDescription } from '../request/describe.ts'
+import type { BodyValue, BodyValues } from './field-values.ts'
 import type { KeptShape } from './kept.ts'
 import { type Shape, shapeOf } from './shape.ts'
 
@@ -18,8 +19,8 @@ interface BodyMembers {
   [name: string]: unknown
 }
 
-/** A request of a shape. Its values are made up. */
-export function exampleOf(shape: Shape): ExampleRequest {
+/** A request of a shape. Its values are made up, but for the first ones of fields that are known. */
+export function exampleOf(shape: Shape, fields: BodyValues = {}): ExampleRequest {
   const { method, origin, segments, names } = shape
   const namesOf = (field: string) => names.find(([name]) => name === field)?.[1]
   const query = (namesOf('input.queryString') ?? []).map(name => `${name}=1`).join('&')
@@ -27,18 +28,25 @@ export function exampleOf(shape: Shape): ExampleRequest {
   const facts = new Map(shape.facts)
   const type = facts.get('input.contentType') ?? undefined
   const headers = type === undefined ? {} : { headers: { 'content-type': type } }
-  const body = bodyOf(shape, facts.get('input.bodyInfo.kind') ?? undefined)
+  const body = bodyOf(shape, facts.get('input.bodyInfo.kind') ?? undefined, fields)
   return { method, url, ...headers, ...(body === undefined ? {} : { body }) }
+}
+
+/** What is known of the values in requests of a shape. */
+export interface KnownValues {
+  /** For each place of the path with a class. */
+  readonly values: readonly (readonly string[])[]
+  readonly fields: BodyValues
 }
 
 /** A request of a kept shape, with the first ids that are known; undefined when none can be made. */
 export function exampleOfKept(
   { path, unfit, ...rest }: KeptShape,
-  values: readonly (readonly string[])[],
+  { values, fields }: KnownValues,
 ): ExampleRequest | undefined {
   if (unfit !== null || values.some(known => known.length === 0)) return undefined
   const shape = { ...rest, segments: segmentsAt(path, values, 0) }
-  return requestOf(shape, {}) && exampleOf(shape)
+  return requestOf(shape, {}, fields) && exampleOf(shape, fields)
 }
 
 /** The segments of a path with one of the ids that are known of each place. */
@@ -56,8 +64,8 @@ export function segmentsAt(
 }
 
 /** The example as a request; undefined when it would have another shape. */
-export function requestOf(shape: Shape, agent: DescribedAgent): DescribedRequest | undefined {
-  const found = requestFromDescription({ request: exampleOf(shape), agent }, 0)
+export function requestOf(shape: Shape, agent: DescribedAgent, fields: BodyValues = {}): DescribedRequest | undefined {
+  const found = requestFromDescription({ request: exampleOf(shape, fields), agent }, 0)
   if ('problem' in found) return undefined
   return JSON.stringify(shapeOf(found)) === JSON.stringify(ordered(shape)) ? found : undefined
 }
@@ -66,17 +74,21 @@ export function requestOf(shape: Shape, agent: DescribedAgent): DescribedRequest
 const ordered = ({ method, origin, segments, names, facts }: Shape) => ({ method, origin, segments, names, facts })
 
 /** Text, since a body that is an object would get a content type. */
-function bodyOf(shape: Shape, kind: string | undefined): string | undefined {
+function bodyOf(shape: Shape, kind: string | undefined, fields: BodyValues): string | undefined {
   if (kind === undefined) return undefined
   if (kind === 'text') return 'text'
   if (kind === 'binary') return '\u0000'
   const keys = shape.names.find(([field]) => field === 'input.body.@keys')?.[1] ?? []
-  if (kind === 'form') return keys.map(name => `${encodeURIComponent(name)}=1`).join('&')
+  if (kind === 'form') {
+    const textOf = (name: string) => firstOf(fields[`input.body.${name}`]) ?? '1'
+    return keys.map(name => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(name))}`).join('&')
+  }
   const body: BodyMembers = membersOf(keys)
   for (const [field, names] of shape.names) {
     const path = field.split('.').slice(2, -1)
     if (field.startsWith('input.body.') && path.length > 0) put(body, path, membersOf(names))
   }
+  for (const [field, value] of Object.entries(fields)) put(body, field.split('.').slice(2), firstOf(value))
   for (const [field, value] of shape.facts) {
     const path = memberOfFact[field]
     if (path !== undefined && value !== null) put(body, path, value)
@@ -87,6 +99,9 @@ function bodyOf(shape: Shape, kind: string | undefined): string | undefined {
   if (typeof operation === 'string') put(body, ['query'], `${operation} { ${roots.join(' ')} }`)
   return JSON.stringify(body)
 }
+
+const firstOf = (value: BodyValue | undefined): string | number | undefined =>
+  value === undefined || 'min' in value ? value?.min : value.texts[0]
 
 const membersOf = (names: readonly string[]): BodyMembers => Object.fromEntries(names.map(name => [name, 1]))
 

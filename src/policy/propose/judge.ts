@@ -67,6 +67,14 @@ function withoutCovered(judged: readonly Judged[]): readonly Judged[] {
   )
   return judged.filter(one => {
     const others = allowing.get(pathAndLikeness(one)) ?? []
-    return !others.some(other => other !== one && areWithin(one.template.names, other.template.names))
+    return !others.some(other => other !== one && isWithin(one.template, other.template))
   })
 }
+
+/** A field that the outer one limits is missing in the inner one, or may have other texts, unless that limits it too. */
+const isWithin = (inner: Template, outer: Template): boolean =>
+  areWithin(inner.names, outer.names) &&
+  outer.values.every(([field, texts]) => {
+    const mine = inner.values.find(([name]) => name === field)?.[1]
+    return mine?.every(text => texts.includes(text)) === true
+  })

@@ -2,9 +2,11 @@ import { redactText } from '../../base/redact.ts'
 import { isSecretName } from '../../base/secret-names.ts'
 import { segmentClasses } from '../../base/segment-class.ts'
 import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
+import { factsOf } from '../lint/examined.ts'
 import type { DescribedRequest } from '../request/describe.ts'
 import { findIn } from '../turns/evaluation.ts'
-import { type FoundShape, type Shape, shapeOf } from './shape.ts'
+import { type BodyValues, bodyValuesOf } from './field-values.ts'
+import { type FoundShape, type Shape, shapeOfFacts } from './shape.ts'
 
 /** A place in a path: a word, or any value of a class; `hex` and `key` with the length of the value, others with 0. */
 export type KeptPlace = string | readonly [name: string, length: number]
@@ -20,6 +22,7 @@ export interface KeptRequest {
   readonly shape: KeptShape
   /** For each place with a class, in their order, the values that may be kept: one or none. */
   readonly values: readonly (readonly string[])[]
+  readonly fields: BodyValues
 }
 
 /** Stands where something secret was. */
@@ -39,7 +42,8 @@ const maxPlaces = 64
 export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest | undefined {
   const { method, origin, path } = request.head
   if (findIn(secretSearch, origin) !== undefined) return undefined
-  const found: FoundShape = isWhole ? shapeOf(request) : { unfit: 'a body that was not recorded' }
+  const read = factsOf(request)
+  const found: FoundShape = isWhole ? shapeOfFacts(read) : { unfit: 'a body that was not recorded' }
   const segments = path.slice(1).split('/')
   const places = segments.length > maxPlaces ? undefined : placesOf(segments)
   const head = { method, origin, path: places ?? [] }
@@ -52,12 +56,12 @@ export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest
   const values = segments.flatMap((segment, place) => (typeof places[place] === 'string' ? [] : [valuesOf(segment)]))
   if ('unfit' in found) return { ...unfit(head, found.unfit), values }
   const { facts, names } = found
-  return { shape: { ...head, facts, names, unfit: null }, values }
+  return { shape: { ...head, facts, names, unfit: null }, values, fields: bodyValuesOf(read, found) }
 }
 
 function unfit(head: Pick<KeptShape, 'method' | 'origin' | 'path'>, why: string): KeptRequest {
   const values = head.path.flatMap(place => (typeof place === 'string' ? [] : [[]]))
-  return { shape: { ...head, facts: [], names: [], unfit: why }, values }
+  return { shape: { ...head, facts: [], names: [], unfit: why }, values, fields: {} }
 }
 
 function placesOf(segments: readonly string[]): readonly KeptPlace[] {

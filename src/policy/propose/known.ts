@@ -1,5 +1,6 @@
 import type { IsKnown } from '../evaluation/masked.ts'
 import type { Condition } from '../language/model.ts'
+import { type BodyValue, type BodyValues, combinationsOf } from './field-values.ts'
 import type { KeptShape } from './kept.ts'
 
 /** Of the head: each request of a shape has the same. */
@@ -14,7 +15,8 @@ const ofMessage = ['mcp.method', 'mcp.tool', 'mcp.resource', 'mcp.prompt', 'llm.
 const ofNamesAlone = /^\^(\(\?:[^()]*\)\(\?:=\[\^&;\]\*\)\?)\(\?:&\1\)\*\$$/
 
 /** Which conditions a made-up request of the shape answers like all of its requests. */
-export function knownBy(shape: KeptShape): IsKnown {
+export function knownBy(shape: KeptShape, fields: BodyValues = {}): IsKnown {
+  const texts = textsOf(fields)
   const isBodiless = shape.facts.some(([field]) => field === 'input.bodyInfo.size')
   const namesOf = (field: string) => shape.names.find(([name]) => name === field)?.[1]
   const query = shape.unfit === null ? namesOf('input.queryString') : undefined
@@ -25,9 +27,18 @@ export function knownBy(shape: KeptShape): IsKnown {
     if (shape.unfit !== null) return false
     if (/^input\.quer|^input\.url$/.test(field)) return isKnownQuery(condition, query ?? [])
     if (isBodiless) return /^(?:input\.body|mcp\.|llm\.|graphql\.|input\.contentType$)/.test(field)
-    return isKnownOfBody(field, shape, namesOf)
+    return (texts.has(field) && condition.operator !== 'typeIs') || isKnownOfBody(field, shape, namesOf)
   }
 }
+
+/** Fields of which the examples have all texts. Whether one that says true or false was a text is not known. */
+function textsOf(fields: BodyValues): ReadonlySet<string> {
+  const combined = Object.keys(combinationsOf(fields)[0] ?? {})
+  return new Set(combined.filter(field => !hasBoolean(fields[field])))
+}
+
+const hasBoolean = (value: BodyValue | undefined): boolean =>
+  value === undefined || 'min' in value || value.texts.includes('true') || value.texts.includes('false')
 
 function isKnownQuery({ field, operator, value }: Condition, names: readonly string[]): boolean {
   if (names.length === 0) return true

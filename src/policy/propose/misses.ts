@@ -1,10 +1,11 @@
 import { type ExampleRequest, exampleOf } from './example.ts'
+import type { BodyValues } from './field-values.ts'
 import type { Shape } from './shape.ts'
 
 /** Requests that are nearly of a shape: with another method, another word in the path, and a further name. */
-export function missesOf(shape: Shape): readonly ExampleRequest[] {
+export function missesOf(shape: Shape, fields: BodyValues = {}): readonly ExampleRequest[] {
   const others = [otherMethod(shape), otherWord(shape), furtherName(shape)]
-  return others.filter(other => other !== undefined).map(exampleOf)
+  return others.filter(other => other !== undefined).map(other => exampleOf(other, fields))
 }
 
 const otherMethod = (shape: Shape): Shape => ({ ...shape, method: shape.method === 'PATCH' ? 'PUT' : 'PATCH' })

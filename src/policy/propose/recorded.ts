@@ -1,4 +1,5 @@
 import { requestOf } from './example.ts'
+import type { BodyValues } from './field-values.ts'
 import type { KeptPlace, KeptShape } from './kept.ts'
 import type { ShapeOutcome } from './outcome.ts'
 import { classSegment, fewestValues } from './segments.ts'
@@ -11,6 +12,7 @@ export interface CountedShape {
   readonly shape: KeptShape
   readonly outcome: ShapeOutcome
   readonly values: readonly (readonly string[])[]
+  readonly fields: BodyValues
   readonly count: number
   readonly firstAt: number
   readonly lastAt: number
@@ -24,7 +26,7 @@ export type ReadShape =
 
 /** @param isExact keeps every id: then only a shape with few of them, in one place, is of use */
 export function readShape(counted: CountedShape, isExact: boolean): ReadShape {
-  const { shape, outcome, agentId } = counted
+  const { shape, outcome, agentId, fields, days, firstAt, lastAt: at } = counted
   if (shape.unfit !== null) return { unfit: shape.unfit }
   const paths = pathsOf(shape.path, counted.values, isExact)
   if ('unfit' in paths) return paths
@@ -32,16 +34,15 @@ export function readShape(counted: CountedShape, isExact: boolean): ReadShape {
   for (const [index, { segments, example }] of paths.all.entries()) {
     const { method, origin, facts, names } = shape
     const one: Shape = { method, origin, segments: example, facts, names }
-    const request = requestOf(one, { id: agentId })
+    const request = requestOf(one, { id: agentId }, fields)
     if (request === undefined) return { unfit: 'a shape that no example shows' }
     const { effect, status, verdict, signal, policy, rule } = outcome
-    const { days, firstAt, lastAt: at } = counted
     // Ids of one place share the count.
     const count = index === 0 ? counted.count : 0
     requests.push({
       ...{ agentId, request, shape: one, at, effect, verdict },
       ...{ status: status * 100, signals: signal === null ? [] : [signal] },
-      counted: { count, days, firstAt, path: shape.path, segments, policy, rule },
+      counted: { count, days, firstAt, path: shape.path, segments, policy, rule, fields },
     })
   }
   return { requests, ineligible: requests[0] && whyIneligible(requests[0]) }

@@ -1,3 +1,4 @@
+import { valuesOfBoth } from './field-values.ts'
 import type { Judged } from './judge.ts'
 import type { Evidence, Template } from './template.ts'
 
@@ -33,6 +34,7 @@ interface Joined {
   readonly patterns: readonly string[]
   readonly facts: readonly (readonly [field: string, values: readonly string[] | null])[]
   readonly names: Template['names']
+  readonly values: Template['values']
   readonly evidence: readonly Evidence[]
 }
 
@@ -45,10 +47,10 @@ export function rulesOf(judged: readonly Judged[]): readonly ProposedRule[] {
 }
 
 function joinedOf({ template, effect, cause }: Judged): Joined {
-  const { agentId, method, origin, pattern, names, evidence } = template
+  const { agentId, method, origin, pattern, names, values, evidence } = template
   const facts = template.facts.map(([field, value]) => [field, value === null ? null : [value]] as const)
   return {
-    ...{ effect, cause, origin, facts, names },
+    ...{ effect, cause, origin, facts, names, values },
     ...{ agents: [agentId], methods: [method], patterns: [pattern], evidence: [evidence] },
   }
 }
@@ -88,7 +90,7 @@ function ruleOf(one: Joined): ProposedRule {
   return { effect, cause, subject: subjectOf(one), agents: agents.length, ...conditionsAndEvidence(one) }
 }
 
-function conditionsAndEvidence({ agents, methods, origin, patterns, facts, names, evidence }: Joined) {
+function conditionsAndEvidence({ agents, methods, origin, patterns, facts, names, values, evidence }: Joined) {
   const conditions: ProposedCondition[] = [
     oneOf('agent.id', agents),
     oneOf('input.method', methods),
@@ -96,6 +98,7 @@ function conditionsAndEvidence({ agents, methods, origin, patterns, facts, names
     { field: 'input.path', operator: 'pathMatches', value: patterns },
     ...facts.map(([field, values]) => factCondition(field, values)),
     ...names.map(([field, all]) => namesCondition(field, all)),
+    ...values.map(([field, texts]) => oneOf(field, texts)),
   ]
   return { conditions, evidence: sumOf(evidence) }
 }
@@ -137,5 +140,6 @@ function sumOf(all: readonly Evidence[]): Evidence {
     first: Math.min(...all.map(({ first }) => first)),
     last: Math.max(...all.map(({ last }) => last)),
     approved: all.reduce((sum, { approved }) => sum + approved, 0),
+    fields: all.map(({ fields }) => fields).reduce(valuesOfBoth),
   }
 }

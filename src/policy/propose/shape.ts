@@ -35,8 +35,11 @@ const factFields = ['mcp.method', 'mcp.tool', 'mcp.resource', 'mcp.prompt', 'llm
 const namelessKinds = ['text', 'binary']
 
 /** The shape of a whole request. */
-export function shapeOf(request: DescribedRequest): FoundShape {
-  const found = readShape(request)
+export const shapeOf = (request: DescribedRequest): FoundShape => shapeOfFacts(factsOf(request))
+
+/** The same of what was read of it. */
+export function shapeOfFacts(facts: Facts): FoundShape {
+  const found = readShape(facts)
   if ('unfit' in found) return found
   const texts = textsOf(found)
   if (texts.some(text => text.length > maxText)) return { unfit: 'a value that is too long' }
@@ -49,13 +52,12 @@ function textsOf({ segments, facts, names }: Shape): readonly string[] {
   return [...segments, ...facts.map(([, value]) => value ?? ''), ...names.flatMap(([, all]) => all)]
 }
 
-function readShape(request: DescribedRequest): FoundShape {
-  const facts = factsOf(request)
+function readShape(facts: Facts): FoundShape {
   const head = headOf(facts)
   if ('unfit' in head) return head
   const kind = facts.body?.kind ?? 'none'
   if (kind === 'none') return { ...head, facts: [['input.bodyInfo.size', '0']] }
-  const found = read('input.contentType', facts)
+  const found = readFact('input.contentType', facts)
   const type = found === missing ? null : found
   if (type !== null && typeof type !== 'string') return { unfit: 'a body with several content types' }
   const plain: Shape['facts'] = [
@@ -98,20 +100,20 @@ function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundS
   const found = [...plain]
   const names = [...head.names]
   for (const field of factFields) {
-    const value = read(field, facts)
+    const value = readFact(field, facts)
     if (value === missing || (value === unreadable && field === 'graphql.operation' && !isGraphql(head))) continue
     if (typeof value !== 'string') return { unfit: `${field} is not one text` }
     found.push([field, value])
   }
   const objects = found.some(([field]) => field === 'mcp.method') ? objectsOfMessage : ['input.body']
   for (const object of objects) {
-    const value = read(`${object}.@keys`, facts)
+    const value = readFact(`${object}.@keys`, facts)
     if (value === missing && object !== 'input.body') found.push([object, null])
     else if (isTexts(value)) names.push([`${object}.@keys`, value.toSorted()])
     else return { unfit: object === 'input.body' ? 'a body that is no object' : `${object} is no object` }
   }
   if (found.some(([field]) => field === 'graphql.operation')) {
-    const value = read('graphql.fields', facts)
+    const value = readFact('graphql.fields', facts)
     const fields = value instanceof Several ? value.leaves : [value].flat()
     if (!isTexts(fields)) return { unfit: 'graphql.fields are not texts' }
     names.push(['graphql.fields', fields.toSorted()])
@@ -124,7 +126,8 @@ const isTexts = (value: unknown): value is string[] =>
 
 const isGraphql = ({ segments }: ShapeHead) => segments.some(segment => /graphql|^gql$/i.test(segment))
 
-function read(text: string, facts: Facts): unknown {
-  // The names above are fields.
+/** The value of a field that is known to be one. */
+export function readFact(text: string, facts: Facts): unknown {
+  // A text that is no field would be a fault of the caller.
   return (parseField(text) as Field).read(facts, utc)
 }

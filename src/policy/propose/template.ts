@@ -2,6 +2,7 @@ import { segmentClass } from '../../base/segment-class.ts'
 import type { Effect } from '../language/model.ts'
 import { compilePathPattern } from '../language/operators/patterns.ts'
 import type { DescribedRequest } from '../request/describe.ts'
+import { type BodyValues, fewTexts, valuesOfBoth } from './field-values.ts'
 import type { KeptPlace } from './kept.ts'
 import { patternsOf } from './segments.ts'
 import type { Shape } from './shape.ts'
@@ -38,6 +39,8 @@ export interface CountedRequests {
   /** The policy and the rule that decided; a rule of null is the default. */
   readonly policy: string | null
   readonly rule: string | null
+  /** What the fields of its body had as values. */
+  readonly fields: BodyValues
 }
 
 const countOf = ({ counted }: RecordedRequest): number => counted?.count ?? 1
@@ -60,6 +63,8 @@ export interface Template extends Omit<Shape, 'segments'> {
   readonly agentId: string
   /** Pattern of the path, for `pathMatches`. */
   readonly pattern: string
+  /** Fields with all the texts that they had. */
+  readonly values: readonly (readonly [field: string, texts: readonly string[]])[]
   readonly evidence: Evidence
 }
 
@@ -71,6 +76,8 @@ export interface Evidence {
   readonly first: number
   readonly last: number
   readonly approved: number
+  /** What is known of values; of the numbers only people are told. */
+  readonly fields: BodyValues
 }
 
 /**
@@ -89,7 +96,8 @@ export function templatesOf(recorded: readonly RecordedRequest[], isExact: boole
     return [...byPattern].flatMap(([pattern, places]) => {
       const ofPattern = places.flatMap(place => byPath[place] ?? [])
       return ofPattern.slice(0, 1).map(({ agentId, shape: { segments: _, ...rest } }) => {
-        return { agentId, ...rest, pattern, evidence: evidenceOf(ofPattern) }
+        const evidence = evidenceOf(ofPattern)
+        return { agentId, ...rest, pattern, values: fewTexts(evidence.fields, evidence), evidence }
       })
     })
   })
@@ -107,6 +115,7 @@ function evidenceOf(recorded: readonly RecordedRequest[]): Evidence {
     first: recorded.map(({ at, counted }) => counted?.firstAt ?? at).reduce((one, other) => Math.min(one, other)),
     last: recorded.map(({ at }) => at).reduce((one, other) => Math.max(one, other)),
     approved: totalOf(recorded.filter(({ verdict }) => verdict === 'approved')),
+    fields: recorded.map(({ counted }) => counted?.fields ?? {}).reduce(valuesOfBoth),
   }
 }
 

@@ -56,7 +56,15 @@ export function shareOf({ table, method, args }: StoreOperation): WriteShare | u
 /** Calls that agents cause, and that share no transaction. */
 const ofAgents = new Set([
   ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.waitedFor', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
-  ...['tools.digests', 'tools.keep', 'shapes.add', 'shapes.keepSamples', 'agents.secretHash', 'agents.trust'],
+  ...[
+    'tools.digests',
+    'tools.keep',
+    'shapes.add',
+    'shapes.keepSamples',
+    'hits.add',
+    'agents.secretHash',
+    'agents.trust',
+  ],
 ])
 
 /** Who causes a call that shares no transaction. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { valuesOfBoth } from '../../policy/propose/field-values.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, ShapeRow } from '../schema.ts'
 import type { ShapeCount, ShapeLimits } from '../shapes.ts'
@@ -86,7 +87,7 @@ export const shapes: Operations<'shapes'> = {
 }
 
 const columns: readonly (keyof ShapeRow)[] = [
-  ...(['agentId', 'digest', 'shape', 'outcome', 'values'] as const),
+  ...(['agentId', 'digest', 'shape', 'outcome', 'values', 'fields'] as const),
   ...(['count', 'firstAt', 'lastAt', 'days', 'probation'] as const),
 ]
 
@@ -111,11 +112,12 @@ function merge(one: ShapeCount, known: ShapeRow | undefined, { maxDays }: ShapeL
   const firstAt = Math.min(one.firstAt, before?.firstAt ?? one.firstAt)
   const lastAt = Math.max(one.lastAt, before?.lastAt ?? one.lastAt)
   const values = one.values.map((added, place) => union(before?.values[place] ?? [], added).slice(0, maxValues))
+  const fields = JSON.stringify(valuesOfBoth(before?.fields, one.fields))
   const days = union(before?.days ?? [], one.days).sort((left, right) => left - right)
   const isProven =
     known?.probation === 0 || (count >= fewestCount && Math.floor(firstAt / hourMs) < Math.floor(lastAt / hourMs))
   const { agentId, digest, shape, outcome } = one
-  const texts = { values: JSON.stringify(values), days: JSON.stringify(days.slice(-maxDays)) }
+  const texts = { values: JSON.stringify(values), fields, days: JSON.stringify(days.slice(-maxDays)) }
   return { agentId, digest, shape, outcome, count, firstAt, lastAt, ...texts, probation: isProven ? 0 : 1 }
 }
 
@@ -129,6 +131,7 @@ async function write(db: Db, rows: readonly ShapeRow[]): Promise<void> {
       .onConflict(of =>
         of.columns(['agentId', 'digest']).doUpdateSet(eb => ({
           values: eb.ref('excluded.values'),
+          fields: eb.ref('excluded.fields'),
           count: eb.ref('excluded.count'),
           firstAt: eb.ref('excluded.firstAt'),
           lastAt: eb.ref('excluded.lastAt'),
@@ -172,6 +175,6 @@ async function noteGap(db: Db, agentId: string, now: number): Promise<void> {
     .execute()
 }
 
-function toCount({ values, days, probation: _, ...row }: ShapeRow): ShapeCount {
-  return { ...row, values: JSON.parse(values), days: JSON.parse(days) }
+function toCount({ values, fields, days, probation: _, ...row }: ShapeRow): ShapeCount {
+  return { ...row, values: JSON.parse(values), fields: JSON.parse(fields), days: JSON.parse(days) }
 }

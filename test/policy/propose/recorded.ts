@@ -9,7 +9,7 @@ const bodiless = { facts: [['input.bodyInfo.size', '0']], names: [['input.queryS
 const outcome = { effect: 'Allow', policy: 'p', rule: null, status: 2, verdict: null, signal: null } as const
 
 const counted = (path: KeptShape['path'], values: CountedShape['values'], over: Partial<CountedShape> = {}) => ({
-  ...{ agentId: 'a1', shape: { ...head, path, ...bodiless }, outcome, values },
+  ...{ agentId: 'a1', shape: { ...head, path, ...bodiless }, outcome, values, fields: {} },
   ...{ count: 9, firstAt: 0, lastAt: 86_400_000, days: [0, 1] },
   ...over,
 })

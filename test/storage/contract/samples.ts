@@ -13,7 +13,16 @@ import type {
 export const tables = [
   ...['agents', 'policies', 'hitl', 'hitl_totals', 'grants', 'granted_keys', 'seen_tools', 'token_epoch'],
   ...['identities', 'messages', 'console_codes', 'deliveries', 'hooks', 'audit', 'audit_pass', 'spend', 'spend_leases'],
-  ...['agent_shapes', 'shape_gaps', 'agent_samples', 'push_key', 'push_browsers', 'credentials', 'consents'],
+  ...[
+    'agent_shapes',
+    'shape_gaps',
+    'agent_samples',
+    'rule_hits',
+    'push_key',
+    'push_browsers',
+    'credentials',
+    'consents',
+  ],
 ]
 
 /** Gives an empty store that closes with the test. */

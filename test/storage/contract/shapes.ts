@@ -12,7 +12,7 @@ const sample = (agentId: string, digest: string, id: string, over: Partial<Store
 })
 
 const shape = (agentId: string, digest: string, over: Partial<ShapeCount> = {}): ShapeCount => ({
-  ...{ agentId, digest, shape: `{"path":"${digest}"}`, outcome: '{}', values: [], count: 1 },
+  ...{ agentId, digest, shape: `{"path":"${digest}"}`, outcome: '{}', values: [], fields: {}, count: 1 },
   ...{ firstAt: hour, lastAt: hour, days: [0] },
   ...over,
 })
@@ -21,9 +21,14 @@ export function shapes(t: Test, engine: Engine): void {
   t.test('counts of a shape add up, with their days, times and at most eight values of a place', async t => {
     const store = await engine(t)
     await store.agents.insert(agent('a1'), 'hash', entry('agent.register'))
-    const first = shape('a1', 'x', { count: 2, values: [['1', '2'], []], days: [1, 3], firstAt: 5_000, lastAt: 6_000 })
+    const fields = (...texts: readonly string[]) => ({ fields: { 'input.body.a': { texts } } })
+    const times = { days: [1, 3], firstAt: 5_000, lastAt: 6_000 }
+    const first = shape('a1', 'x', { count: 2, values: [['1', '2'], []], ...fields('x'), ...times })
     const many = Array.from({ length: 9 }, (_, n) => `${n + 2}`)
-    const second = shape('a1', 'x', { count: 5, values: [many, ['k']], days: [2, 3], firstAt: 1_000, lastAt: 5_500 })
+    const second = shape('a1', 'x', {
+      ...{ count: 5, values: [many, ['k']], ...fields('y') },
+      ...{ days: [2, 3], firstAt: 1_000, lastAt: 5_500 },
+    })
     t.strictSame(await store.shapes.add([first], [], limits, 1), [])
     t.strictSame(await store.shapes.add([second, shape('a1', 'y'), shape('gone', 'x')], [], limits, 1), [])
     const { shapes, incompleteSince } = await store.shapes.of('a1')
@@ -33,7 +38,9 @@ export function shapes(t: Test, engine: Engine): void {
       ['x', 'y'],
     )
     const values = [['1', '2', '3', '4', '5', '6', '7', '8'], ['k']]
-    t.strictSame(shapes[0], { ...first, count: 7, values, days: [1, 2, 3], firstAt: 1_000, lastAt: 6_000 })
+    t.strictSame(shapes[0], { ...first, count: 7, values, ...fields('x', 'y'), days: [1, 2, 3], firstAt: 1_000 })
+    await store.shapes.add([{ ...first, fields: {} }], [], limits, 1)
+    t.strictSame((await store.shapes.of('a1')).shapes[0]?.fields, {}, 'a field that had other values is dropped')
     t.strictSame(await store.shapes.of('gone'), { shapes: [], incompleteSince: null })
   })
 

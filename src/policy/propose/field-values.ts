@@ -1,0 +1,89 @@
+import { redactText } from '../../base/redact.ts'
+import { isSecretName } from '../../base/secret-names.ts'
+import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
+import type { Facts } from '../request/facts.ts'
+import { findIn } from '../turns/evaluation.ts'
+import { isRecord } from '../values/path.ts'
+import { readFact, type Shape } from './shape.ts'
+
+/** What a field was in all requests of a shape: one of a few texts, or a number. */
+export type BodyValue = { readonly texts: readonly string[] } | { readonly min: number; readonly max: number }
+
+/** By field, such as `input.body.currency`. A field that is not among them had other values too, or too many. */
+export type BodyValues = Readonly<Record<string, BodyValue>>
+
+/** Texts of one field that are kept; with one more the field is dropped. */
+const maxTexts = 8
+const maxFields = 32
+const plainName = /^[A-Za-z_]\w{0,63}$/
+const plainText = /^[\w.:/-]{1,64}$/
+/** Texts that are numbers; longer ones are ids. */
+const plainNumber = /^-?\d{1,12}(?:\.\d{1,6})?$/
+
+/** The values of the fields of its body that may be kept: texts in which nothing secret is, booleans, and numbers. */
+export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names' | 'facts'>): BodyValues {
+  // Of a message, what its tool gets; the rest are facts.
+  const object = names.findLast(([field]) => field.endsWith('.@keys'))?.[0].replace(/\.@keys$/, '')
+  const isMessage = facts.some(([field]) => field === 'mcp.method')
+  if (object === undefined || (isMessage && object !== 'input.body.params.arguments')) return {}
+  const value = readFact(object, found)
+  if (!isRecord(value)) return {}
+  const hasModel = facts.some(([field]) => field === 'llm.model')
+  const members = Object.entries(value).filter(([name]) => plainName.test(name) && !(hasModel && name === 'model'))
+  const kept = members.flatMap(([name, one]) => {
+    const found = isSecretName(name) ? undefined : readValue(one)
+    return found === undefined ? [] : [[`${object}.${name}`, found] as const]
+  })
+  return Object.fromEntries(kept.slice(0, maxFields))
+}
+
+function readValue(value: unknown): BodyValue | undefined {
+  if (!['string', 'number', 'boolean'].includes(typeof value)) return undefined
+  const text = String(value)
+  if (findIn(secretSearch, text) !== undefined || findIn(personalDataSearch, text) !== undefined) return undefined
+  if (plainNumber.test(text)) return { min: Number(text), max: Number(text) }
+  return typeof value !== 'number' && plainText.test(text) && redactText(text) === text ? { texts: [text] } : undefined
+}
+
+/** What holds for the requests of both. @param one undefined: of no request */
+export function valuesOfBoth(one: BodyValues | undefined, other: BodyValues): BodyValues {
+  if (one === undefined) return other
+  const both = Object.entries(one).flatMap(([field, value]) => {
+    const found = Object.hasOwn(other, field) ? valueOfBoth(value, other[field]!) : undefined
+    return found === undefined ? [] : [[field, found] as const]
+  })
+  return Object.fromEntries(both)
+}
+
+function valueOfBoth(one: BodyValue, other: BodyValue): BodyValue | undefined {
+  if ('min' in one && 'min' in other) return { min: Math.min(one.min, other.min), max: Math.max(one.max, other.max) }
+  if ('min' in one || 'min' in other) return undefined
+  const texts = [...new Set([...one.texts, ...other.texts])].sort()
+  return texts.length > maxTexts ? undefined : { texts }
+}
+
+/** Combinations that are told apart. */
+const maxCombinations = 16
+
+/** Each combination of the texts of fields. Those of which there would be too many are not among them, nor are numbers. */
+export function combinationsOf(values: BodyValues): readonly BodyValues[] {
+  let all: readonly BodyValues[] = [{}]
+  for (const [field, value] of Object.entries(values)) {
+    if ('min' in value || all.length * value.texts.length > maxCombinations) continue
+    all = all.flatMap(one => value.texts.map(text => ({ ...one, [field]: { texts: [text] } })))
+  }
+  return all
+}
+
+/** Requests, and days on which they came, after which texts that a field had are all that a rule allows. */
+const fewestCount = 20
+const fewestDays = 2
+
+/** The fields that only ever had few texts, with them. */
+export function fewTexts(
+  values: BodyValues,
+  { count, days }: { readonly count: number; readonly days: number },
+): readonly (readonly [field: string, texts: readonly string[]])[] {
+  if (count < fewestCount || days < fewestDays) return []
+  return Object.entries(values).flatMap(([field, value]) => ('texts' in value ? [[field, value.texts] as const] : []))
+}
