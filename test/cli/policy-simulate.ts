@@ -17,7 +17,9 @@ async function ask(t: Test, answer: object, ...args: readonly string[]) {
 }
 
 const change = { before: 'Deny', after: 'Allow', rule: null, count: 3, agents: ['a'], examples: [] }
-const simulated = { same: 4, unknown: 1, changes: [change], agentsRead: 1, agentsLeftOut: 0, incompleteSince: null }
+const unknownExamples = [{ method: 'POST', url: 'https://a.example/x', count: 1, fields: ['input.body.amount'] }]
+const left = { agentsRead: 1, agentsLeftOut: 0, incompleteSince: null }
+const simulated = { same: 4, unknown: 1, changes: [change], unknownExamples, ...left }
 
 t.test('a simulation is printed with what it left out', async t => {
   const named = { ...change, rule: 'r', examples: [{ method: 'GET', url: 'https://a.example/x', count: 2 }] }
@@ -29,6 +31,7 @@ t.test('a simulation is printed with what it left out', async t => {
     '      3 x  Deny -> Allow  by r, of 1 agents',
     '             GET https://a.example/x (2)',
     '6 changed, 4 the same, 1 not known; 1 agents',
+    '      1 x  not known: POST https://a.example/x, rests on input.body.amount',
     '2 more agents were left out: name them with --agent',
     'not complete: requests were not recorded since 2026-01-01T00:00:00Z',
   ])

@@ -1,3 +1,4 @@
+import { classifyAddress, literalAddress } from '../../base/address.ts'
 import { areWithin, covers, likenessOf, type RecordedRequest, type Template, totalOf } from './template.ts'
 
 /** A template with the effect of its rule. */
@@ -46,7 +47,7 @@ export function judge(
 }
 
 function causeToHold(
-  { method, evidence }: Template,
+  { method, origin, evidence }: Template,
   decided: readonly RecordedRequest[],
   { promotes }: JudgeOptions,
 ): string {
@@ -54,8 +55,15 @@ function causeToHold(
   const approved = totalOf(decided)
   if (approved > 0 && (!promotes || approved < approvalsToPromote)) return 'approved by people'
   if (method === 'DELETE' && approved === 0) return 'deletes'
+  if (isOddHost(new URL(origin).hostname)) return 'address or international host name'
   if (reading.includes(method)) return ''
   return evidence.count < fewestCount || evidence.days < fewestDays ? 'seen too seldom' : ''
+}
+
+/** Attackers like them, since nobody knows who they are: a person looks first. */
+function isOddHost(host: string): boolean {
+  const address = literalAddress(host)
+  return address === undefined ? host.includes('xn--') : !['private', 'loopback'].includes(classifyAddress(address))
 }
 
 /** Leaves out templates whose requests another one allows. */

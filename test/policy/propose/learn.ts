@@ -111,6 +111,17 @@ t.test('changes need three requests on two days', async t => {
   t.equal(effectOf({ ...request, method: 'PUT' }), 'Hitl')
 })
 
+t.test('addresses that are not private and international host names wait for a person', async t => {
+  for (const host of ['203.0.113.7', '8.8.8.8', '[2606:4700::1]', 'xn--80ak6aa92e.example', 'api.xn--p1ai']) {
+    const request = { url: `https://${host}/items` }
+    t.equal(learned([see(request)]).effectOf(request), 'Hitl', host)
+  }
+  for (const host of ['127.0.0.1:8080', '10.1.2.3', '[::1]', 'api.example']) {
+    const request = { url: `http://${host}/items` }
+    t.equal(learned([see(request)]).effectOf(request), 'Allow', host)
+  }
+})
+
 t.test('what people decide stays with them', async t => {
   const request = post('/refunds', { amount: 1 })
   const held = { effect: 'Hitl', verdict: 'approved' } as const
