@@ -88,6 +88,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
   'it calls a server of its own, or an identity provider': [
     'cli/credential',
     'clients/credentials',
+    'clients/mcp-oauth',
     'clients/fixtures/consent-provider',
     'clients/fixtures/oidc-provider',
     'clients/mcp-host',
