@@ -11,7 +11,7 @@ import { pin, type Running, start } from './processes.ts'
 import { benchPolicy, denyRules, host, policyDocument } from './rules.ts'
 import { longestStall, type Stall } from './stall.ts'
 import { startNodeUpstream, startTlsUpstream, startUpstream, type Upstream } from './upstream.ts'
-import { modelWorks, requestOf, smallGet, type Work, works } from './works.ts'
+import { modelWorks, requestOf, smallGet, type Work, type WorkRequest, works } from './works.ts'
 
 /** Where a run takes place. */
 export interface Place {
@@ -46,12 +46,8 @@ export interface Road {
 }
 
 /** The request that everyone gets. */
-export const proxied = (
-  port: number,
-  token: string,
-  { upstream }: Place,
-  work: Pick<Work, 'method' | 'path' | 'body' | 'fresh'> = smallGet,
-): Request => requestOf(work, { proxy: `http://${host}:${port}`, upstream: upstream.url, token })
+export const proxied = (port: number, token: string, { upstream }: Place, work: WorkRequest = smallGet): Request =>
+  requestOf(work, { proxy: `http://${host}:${port}`, upstream: upstream.url, token })
 
 /** In place of a token for those who do not look at it: as long as a real one. */
 const anyToken = 'x'.repeat(420)
@@ -106,9 +102,32 @@ function gateway(name: string, about: string, options: GatewayRoad = {}): Road {
   }
 }
 
-function traced(name: string, about: string, ratio: number): Road {
-  const settings = { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces', Ratio: ratio } } }
-  return gateway(name, about, { setup: { settings } })
+function traced(name: string, about: string, tracing: Tree, work?: Work): Road {
+  const settings = { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces', ...tracing } } }
+  return gateway(name, about, { setup: { settings }, ...(work === undefined ? {} : { work }) })
+}
+
+/** A caller whose own trace is recorded. Its flag counts ten times a second (`ParentPerSecond`), all others by the ratio. */
+const withParent: Work = {
+  ...smallGet,
+  ...{ name: 'parent', about: 'GET with a traceparent that is sampled', perSlice: 1_000, goal: 0 },
+  headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' },
+}
+
+const withoutFields: Tree = { System: { RateLimit: { Fields: 'Refused' } } }
+
+/** Somebody reads the metrics once a second while it serves, in OpenMetrics with exemplars. */
+const scraped: Road = {
+  name: 'gateway-scraped',
+  about: 'full road, metrics read once a second',
+  async open(place) {
+    const Telemetry = { Metrics: { Public: true } }
+    const road = await gateway(this.name, this.about, { setup: { settings: { Telemetry } } }).open(place)
+    const headers = { Accept: 'application/openmetrics-text; version=1.0.0' }
+    const read = () => fetch(new URL('/metrics', road.request.url), { headers }).then(answer => answer.text())
+    setInterval(() => void read().catch(() => {}), 1_000).unref()
+    return road
+  },
 }
 
 function haproxy(name: string, about: string, rules: number, work?: Work): Road {
@@ -241,8 +260,14 @@ export const roads: readonly Road[] = [
   gateway('gateway-unrecorded', 'full road, 100 deny rules, no shapes recorded', {
     setup: { settings: { Recording: { Mode: 'off' } } },
   }),
-  traced('gateway-unsampled', 'full road, tracing on, no request recorded', 0),
-  traced('gateway-traced', 'full road, every request recorded, no collector', 1),
+  traced('gateway-unsampled', 'full road, tracing on, no request recorded', { Ratio: 0 }),
+  traced('gateway-traced-1', 'full road, one request in a hundred recorded', { Ratio: 0.01 }),
+  traced('gateway-traced', 'full road, every request recorded, no collector', { Ratio: 1 }),
+  traced('gateway-always', 'full road, every request announced, none recorded', { Ratio: 0, Propagate: 'Always' }),
+  gateway('gateway-parent', 'full road, each request has a traceparent', { work: withParent }),
+  traced('gateway-parent-traced', 'the same, tracing on', { Ratio: 0 }, withParent),
+  scraped,
+  gateway('gateway-no-fields', 'full road, RateLimit fields on refusals alone', { setup: { settings: withoutFields } }),
   haproxyRules(100),
   haproxyRules(1_000),
   {

@@ -9,6 +9,8 @@ export interface Work {
   /** At the upstream. */
   readonly path: string
   readonly body?: string
+  /** Header fields beside those that each has. */
+  readonly headers?: Readonly<Record<string, string>>
   /** The upstream is spoken to in TLS, and its certificate verified. */
   readonly tls?: boolean
   /** Each request comes on a connection of its own. */
@@ -83,15 +85,18 @@ export const modelWorks: readonly Work[] = [
   },
 ]
 
+export type WorkRequest = Pick<Work, 'method' | 'path' | 'body' | 'headers' | 'fresh'>
+
 /** The request of a work through a proxy, token and all: everyone gets the same bytes. */
 export function requestOf(
-  { method, path, body, fresh = false }: Pick<Work, 'method' | 'path' | 'body' | 'fresh'>,
+  { method, path, body, headers: more = {}, fresh = false }: WorkRequest,
   { proxy, upstream, token }: { readonly proxy: string; readonly upstream: string; readonly token: string },
 ): Request {
   const headers = {
     'Gateway-Authorization': `Bearer ${token}`,
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...(fresh ? { Connection: 'close' } : {}),
+    ...more,
   }
   const request = { url: `${proxy}/proxy/${upstream}${path}`, method, headers }
   return body === undefined ? request : { ...request, body }
