@@ -28,7 +28,10 @@ async function keysFinding(options: DiscoveryOptions, { clock }: DoctorParts): P
   const keys = await createKeySet({ ...options, clock, onError }).current()
   if (keys !== undefined) return ok(`${options.authority.href} gives its keys; the issuer is ${keys.issuer}`)
   const text = `${options.authority.href} gives no keys: ${asError(problem).message}`
-  return fail(text, `Open its /.well-known/openid-configuration from here, and compare it with ${section}:Jwt.`)
+  return fail(
+    text,
+    `Open its /.well-known/openid-configuration from here, and compare it with ${section}:Jwt; Proxy:CaFile adds a private authority.`,
+  )
 }
 
 /** Asks about a token that nobody has. */

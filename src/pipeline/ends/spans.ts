@@ -8,15 +8,22 @@ import { statusOf } from './access-line.ts'
 import { genAiAttributes, usageAttributes } from './gen-ai.ts'
 import type { EndListener } from './listener.ts'
 
-export const spanListener = (tracing: Tracing): EndListener => ({
-  name: 'spans',
-  ended(exchange, at) {
-    // Requests of nobody are kept for no reason: anybody could make as many as they like.
-    const isWanted = exchange.agent !== undefined && tracing.settings.Keep.some(kind => keeps[kind]?.(exchange))
-    const trace = isWanted ? tracing.keep(exchange) : tracing.of(exchange)
-    if (trace?.isKept) for (const span of spansOf(exchange, trace, { tracing, at })) tracing.take(span)
-  },
-})
+export function spanListener(tracing: Tracing): EndListener {
+  const reasons = tracing.settings.Keep.flatMap(kind => keeps[kind] ?? [])
+  const isWanted = (exchange: Exchange): boolean => {
+    for (const keeps of reasons) if (keeps(exchange)) return true
+    return false
+  }
+  return {
+    name: 'spans',
+    ended(exchange, at) {
+      // Requests of nobody are kept for no reason: anybody could make as many as they like.
+      const isKept = exchange.agent !== undefined && isWanted(exchange)
+      const trace = isKept ? tracing.keep(exchange) : tracing.of(exchange)
+      if (trace?.isKept) for (const span of spansOf(exchange, trace, { tracing, at })) tracing.take(span)
+    },
+  }
+}
 
 const keeps: Readonly<Record<string, (exchange: Exchange) => boolean>> = {
   held: ({ hitlId }) => hitlId !== undefined,
