@@ -1,4 +1,4 @@
-/** A policy from what an agent did, over the API and by the command. Threat T80. */
+/** A policy from what an agent did, over the API and by the command. Threats T80, T90. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

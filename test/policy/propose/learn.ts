@@ -1,3 +1,4 @@
+/** What is learned of requests, and what teaches nothing. Threat T90. */
 import t from 'tap'
 import { parse } from 'yaml'
 import { proposalYaml, tryProposal } from '../../../src/policies/proposal.ts'

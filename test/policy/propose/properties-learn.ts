@@ -1,3 +1,4 @@
+/** A learned policy allows what was recorded alone. Threat T90. */
 import t from 'tap'
 import { learn } from '../../../src/policy/propose/learn.ts'
 import { shapeOf } from '../../../src/policy/propose/shape.ts'

@@ -1,4 +1,4 @@
-/** Rules from traffic cannot widen a policy. Poisoned learning: whatever an agent did while it was watched. */
+/** Rules from traffic cannot widen a policy. Poisoned learning: whatever an agent did while it was watched. Threat T90. */
 import t from 'tap'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { stricter } from '../../../src/policy/language/model.ts'
