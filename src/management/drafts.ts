@@ -41,7 +41,7 @@ export function draftHandlers(parts: ManagementParts): Handlers['guarded'] {
       if (agent === undefined) return invalid('agentId', 'must be the id of an agent')
       const { incompleteSince: _, ...subject } = await subjectOf(agent, 0, parts)
       const order = { request: source.request, effect, name, priority, open: open ?? source.open, alone }
-      const made = await policyWork.run(thread => thread.call('draft', [order, subject, language]))
+      const made = await policyWork.run(thread => thread.call('draft', [order, subject, language]), call.left)
       return isRefusal(made) ? made : jsonReply(200, { ...made, redacted: [...source.redacted, ...made.redacted] })
     },
   }

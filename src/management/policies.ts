@@ -51,7 +51,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       const removed = await book.remove(call.named, by(call))
       return isRefusal(removed) ? removed : done
     },
-    checkPolicy: call => check(bodyOf<PolicyDraft>(call), parts),
+    checkPolicy: call => check(call, parts),
     async explainPolicy(call) {
       const policy = book.get(call.named)
       if (policy === undefined) return refuse('not_found')
@@ -68,10 +68,11 @@ interface PolicyDraft {
 
 /** A policy that is not in force: its mistakes, or its warnings and what it decides. */
 async function check(
-  { policy, requests = [] }: PolicyDraft,
+  call: ManagementCall,
   parts: Pick<ManagementParts, 'book' | 'explain' | 'clock' | 'policyWork' | 'language'>,
 ): Promise<Reply | Refusal> {
   const { book, explain } = parts
+  const { policy, requests = [] } = bodyOf<PolicyDraft>(call)
   const entry = await book.check(policy)
   if (isRefusal(entry)) return entry
   const { compiled } = entry
@@ -81,7 +82,7 @@ async function check(
     if (isRefusal(explanation)) return explanation
     explanations.push(explanation)
   }
-  const warnings = await warningsOf(entry, parts)
+  const warnings = await warningsOf(entry, call, parts)
   if (isRefusal(warnings)) return warnings
   return jsonReply(200, {
     version: compiled.version,
@@ -95,11 +96,12 @@ const maxAtOnce = 50
 
 function warningsOf(
   { compiled: { policy }, document }: PolicyEntry,
+  { left }: ManagementCall,
   { policyWork, language, clock }: Pick<ManagementParts, 'policyWork' | 'language' | 'clock'>,
 ): readonly LintWarning[] | Promise<readonly LintWarning[] | Refusal> {
   const now = clock.now()
   if (policy.rules.length <= maxAtOnce) return lintPolicy(policy, { ...language, now }).warnings
-  return policyWork.run(thread => thread.call('lint', [document, language, now]))
+  return policyWork.run(thread => thread.call('lint', [document, language, now]), left)
 }
 
 const editorOf = (call: ManagementCall): PolicyEditor => ({ ...by(call), comment: textsOf(call)['comment'] })

@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { DraftSubject } from '../policies/draft.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { bodyOf, type Handlers } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 import { invalid, timeOf } from './proposals.ts'
 
@@ -26,7 +26,8 @@ interface DiffOrder {
 export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'] {
   const { registry, book, policyWork, language, clock } = parts
 
-  async function simulate(order: SimulationOrder): Promise<Reply | Refusal> {
+  async function simulate(call: ManagementCall): Promise<Reply | Refusal> {
+    const order = bodyOf<SimulationOrder>(call)
     const entry = await book.check(order.policy)
     if (isRefusal(entry)) return entry
     const { document } = entry
@@ -37,14 +38,14 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
     const since = timeOf(order.since, 0)
     const simulated = await Promise.all(looked.map(agent => simulatedOf(agent, since, parts)))
     const tried = simulated.map(({ incompleteSince: _, ...one }) => one)
-    const found = await policyWork.run(thread => thread.call('simulate', [tried, document, language]))
+    const found = await policyWork.run(thread => thread.call('simulate', [tried, document, language]), call.left)
     if (isRefusal(found)) return found
     const gaps = simulated.flatMap(({ incompleteSince }) => incompleteSince ?? [])
     return jsonReply(200, { ...found, ...counts(looked, agents), incompleteSince: isoOf(least(gaps)) })
   }
 
   return {
-    simulatePolicy: call => simulate(bodyOf<SimulationOrder>(call)),
+    simulatePolicy: simulate,
     async diffPolicies(call) {
       const { before, after } = bodyOf<DiffOrder>(call)
       const old = typeof before === 'string' ? book.entry(before) : await book.check(before)
@@ -52,7 +53,10 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
       if (isRefusal(old)) return old
       const now = await book.check(after)
       if (isRefusal(now)) return now
-      const found = await policyWork.run(thread => thread.call('compare', [old.document, now.document, language]))
+      const found = await policyWork.run(
+        thread => thread.call('compare', [old.document, now.document, language]),
+        call.left,
+      )
       return isRefusal(found) ? found : jsonReply(200, found)
     },
     async getDrift(call) {
@@ -63,7 +67,10 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
       const recorded = await Promise.all(looked.map(({ id }) => parts.recording.of(id)))
       const all = recorded.flatMap(({ shapes }) => shapes)
       const usage = await parts.ruleHits.of(entry.document.name)
-      const found = await policyWork.run(thread => thread.call('drift', [entry.document, all, usage, clock.now()]))
+      const found = await policyWork.run(
+        thread => thread.call('drift', [entry.document, all, usage, clock.now()]),
+        call.left,
+      )
       if (isRefusal(found)) return found
       const timed = <T extends { readonly lastAt: number | null }>(list: readonly T[]) =>
         list.map(one => ({ ...one, lastAt: isoOf(one.lastAt) }))

@@ -37,7 +37,7 @@ export function proposalHandlers(parts: ManagementParts): Handlers['guarded'] {
         promotes: order.promote === true,
         unseen: order.unseen ?? 'Hitl',
       }
-      const made = await policyWork.run(thread => thread.call('propose', [shapes, terms, language, before]))
+      const made = await policyWork.run(thread => thread.call('propose', [shapes, terms, language, before]), call.left)
       if (isRefusal(made)) return made
       const gaps = shapes.map(({ incompleteSince }) => incompleteSince).filter(since => since !== null)
       return jsonReply(200, shown(made, gaps.length === 0 ? null : gaps.reduce((one, other) => Math.min(one, other))))

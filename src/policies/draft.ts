@@ -7,6 +7,7 @@ import { type CompiledPolicy, compilePolicySync } from '../policy/evaluation/com
 import { decideMasked, type IsKnown } from '../policy/evaluation/masked.ts'
 import { walk } from '../policy/evaluation/walk.ts'
 import type { RuleDocument } from '../policy/language/format.ts'
+import type { Effect } from '../policy/language/model.ts'
 import { type LanguageOptions, parsePolicy } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
@@ -52,6 +53,12 @@ export interface MadeDraft {
   readonly warnings: readonly Omit<LintWarning, 'rule'>[]
   /** What adding it does to the policy of the agent; null when that has none, or the rule is checked alone. */
   readonly difference: PolicyDifference | null
+  /** Decision of now, without the fields that are hidden; null when the agent has no policy. */
+  readonly decision: Effect | null
+  /** The rule that decides so; null: the default, or none. */
+  readonly decidedBy: string | null
+  /** The request as the test has it; null when it has a secret. */
+  readonly request: DraftOrder['request'] | null
   /** A test file with the decision of now; null when the request has a secret, or the agent no policy. */
   readonly test: string | null
   /** Header fields that the test leaves out: they are or may be secrets. */
@@ -156,24 +163,24 @@ function testOf(
   { request }: DraftOrder,
   described: DescribedRequest,
   current: CompiledPolicy | undefined,
-): Pick<MadeDraft, 'test' | 'redacted'> {
+): Pick<MadeDraft, 'decision' | 'decidedBy' | 'request' | 'test' | 'redacted'> {
   const sample = sampleOf(described)
   const hidden = new Set(sample?.rawHeaders.filter((_, at) => sample.rawHeaders[at + 1] === mark))
   const redacted = Object.keys(request.headers ?? {}).filter(name => hidden.has(name))
-  if (sample === undefined || current === undefined) return { test: null, redacted }
   const shown = Object.entries(request.headers ?? {}).filter(([name]) => !hidden.has(name))
-  const rest = shown.length === 0 ? {} : { headers: Object.fromEntries(shown) }
   const { headers: _, ...plain } = request
+  const tested = { ...plain, ...(shown.length === 0 ? {} : { headers: Object.fromEntries(shown) }) }
   const { agent } = described.head
-  const tested = { ...plain, ...rest }
   // The URL was taken with more fields, and nothing else refuses.
   const again = requestFromDescription({ request: tested, agent }, 0) as DescribedRequest
-  const { effect: decision, last } = walk(current, factsOf(again))
-  const test = {
-    name: 'made from a request',
-    agent: { id: agent.id },
-    request: tested,
-    expect: { decision, rule: last?.rule.name ?? null },
-  }
-  return { test: writeYaml({ policy: current.policy.name, tests: [test] }, 'tests', new Map()), redacted }
+  const decided = current && walk(current, factsOf(again))
+  const decision = decided?.effect ?? null
+  const decidedBy = decided?.last?.rule.name ?? null
+  const now = { decision, decidedBy, redacted }
+  if (sample === undefined) return { ...now, request: null, test: null }
+  if (current === undefined) return { ...now, request: tested, test: null }
+  const expect = { decision, rule: decidedBy }
+  const test = { name: 'made from a request', agent: { id: agent.id }, request: tested, expect }
+  const yaml = writeYaml({ policy: current.policy.name, tests: [test] }, 'tests', new Map())
+  return { ...now, request: tested, test: yaml }
 }

@@ -9,6 +9,7 @@ export interface DriftedShape {
   /** Ids are classes. */
   readonly url: string
   readonly agentId: string
+  readonly shapeId: string
   readonly count: number
   /** Milliseconds since the epoch. */
   readonly lastAt: number
@@ -112,8 +113,8 @@ function useOf(rule: string | null, effect: string, counts: readonly ReadCount[]
 
 function topOf(counts: readonly ReadCount[]): readonly DriftedShape[] {
   const sorted = counts.toSorted((left, right) => right.one.count - left.one.count).slice(0, maxListed)
-  return sorted.map(({ one: { agentId, count, lastAt }, shape }) => {
+  return sorted.map(({ one: { agentId, digest: shapeId, count, lastAt }, shape }) => {
     const path = shape.path.map(place => (typeof place === 'string' ? place : `{${place[0]}}`)).join('/')
-    return { method: shape.method, url: `${shape.origin}/${path}`, agentId, count, lastAt }
+    return { method: shape.method, url: `${shape.origin}/${path}`, agentId, shapeId, count, lastAt }
   })
 }

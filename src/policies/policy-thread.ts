@@ -6,8 +6,12 @@ import type { PolicyWork } from './policy-worker.ts'
 
 /** Long work on policies, one piece after the other in a thread of its own. */
 export interface PolicyThread {
-  /** Rejects when the thread dies. */
-  run<T>(work: (calls: Link<PolicyWork>) => Promise<T>): Promise<T | Refusal>
+  /**
+   * Rejects when the thread dies.
+   *
+   * @param left aborts when nobody waits for the result any more: then the work ends, or never begins
+   */
+  run<T>(work: (calls: Link<PolicyWork>) => Promise<T>, left: AbortSignal): Promise<T | Refusal>
   close(): Promise<unknown>
 }
 
@@ -15,6 +19,9 @@ export interface PolicyThread {
 const maxWaiting = 8
 /** An idle thread gives its memory back, some 30 MiB. */
 const idleMs = 20_000
+
+/** Nobody reads it. */
+const abandoned = refuse('busy', 'The caller left.')
 
 // Only the extension differs between sources and the built package.
 const workerUrl = new URL(`./policy-worker${extname(import.meta.url)}`, import.meta.url)
@@ -25,10 +32,10 @@ export function createPolicyThread(onCrash: (error: Error) => void, longestMs = 
   let waiting = 0
   let last: Promise<unknown> = Promise.resolve()
   return {
-    async run(work) {
+    async run(work, left) {
       if (waiting >= maxWaiting) return refuse('busy', 'Others wait for work on policies. Try again later.')
       waiting += 1
-      const mine = last.then(() => thread.once(work))
+      const mine = last.then(() => thread.once(work, left))
       last = mine.catch(() => {})
       return await mine.finally(() => {
         waiting -= 1
@@ -38,7 +45,7 @@ export function createPolicyThread(onCrash: (error: Error) => void, longestMs = 
   }
 }
 
-/** A thread that ends when it is idle, and when a piece of work takes too long. */
+/** A thread that ends when it is idle, and when a piece of work takes too long or nobody waits for it. */
 class WorkerOnDemand {
   readonly #onCrash: (error: Error) => void
   readonly #longestMs: number
@@ -53,8 +60,9 @@ class WorkerOnDemand {
   }
 
   /** One piece of work. */
-  async once<T>(work: (calls: Link<PolicyWork>) => Promise<T>): Promise<T | Refusal> {
+  async once<T>(work: (calls: Link<PolicyWork>) => Promise<T>, left: AbortSignal): Promise<T | Refusal> {
     if (this.#isClosed) return refuse('draining')
+    if (left.aborted) return abandoned
     clearTimeout(this.#idle)
     this.#calls ??= this.#start()
     let isLate = false
@@ -62,12 +70,16 @@ class WorkerOnDemand {
       isLate = true
       void this.#end()
     }, this.#longestMs)
+    const leave = () => void this.#end()
+    left.addEventListener('abort', leave)
     try {
       return await work(this.#calls)
     } catch (error) {
+      if (left.aborted) return abandoned
       if (isLate) return refuse('busy', 'This took more than a minute. Ask for less.')
       throw error
     } finally {
+      left.removeEventListener('abort', leave)
       clearTimeout(limit)
       this.#idle = setTimeout(() => this.#end(), idleMs).unref()
     }

@@ -51,6 +51,7 @@ export interface SimulatedRequests {
   /** Ids are classes. */
   readonly url: string
   readonly agentId: string
+  readonly shapeId: string
   readonly count: number
 }
 
@@ -85,7 +86,13 @@ export function simulate(agents: readonly SimulatedAgent[], after: object, langu
     for (const one of shapes) {
       const shape: KeptShape = JSON.parse(one.shape)
       const count = (found: Compared, times: number) => {
-        const requests = { method: shape.method, url: urlOf(shape), agentId: agent.id, count: times }
+        const requests = {
+          method: shape.method,
+          url: urlOf(shape),
+          agentId: agent.id,
+          shapeId: one.digest,
+          count: times,
+        }
         if (found === 'same') same += times
         else if ('rests' in found) unknown.push({ ...requests, fields: found.rests })
         else note(changes, found, requests)

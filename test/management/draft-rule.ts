@@ -50,6 +50,7 @@ t.test('the rule matches the request alone, and each switch says what it adds an
   t.equal(opened.matches, 5)
   t.match(opened.switches.at(-1), { part: 'segment 3', open: true, adds: 4 })
   t.match(parse(found.test), { policy: 'careful', tests: [{ request, expect: { decision: 'Allow' } }] })
+  t.match(found, { decision: 'Allow', decidedBy: null, request: { ...request, headers: undefined } })
 })
 
 t.test('a held request gives a rule with its names, and says which values were not shown', async t => {
@@ -58,11 +59,16 @@ t.test('a held request gives a rule with its names, and says which values were n
   t.match(found.rule.conditions.at(-1), { field: 'input.body.@keys', value: ['name'] })
   t.notMatch(JSON.stringify(found), /api-key.*k"/i)
   t.match(parse(found.test).tests[0].expect, { decision: 'Hitl', rule: 'posts' })
+  t.match(found, { decision: 'Hitl', decidedBy: 'posts', request: parse(found.test).tests[0].request })
 })
 
 t.test('a request with a secret has no test, and one that has no shape gives no rule', async t => {
   const body = { password: 'x' }
-  t.match(await draft({ agentId: bot.id, request: { ...request, method: 'POST', body } }), { status: 200, test: null })
+  t.match(await draft({ agentId: bot.id, request: { ...request, method: 'POST', body } }), {
+    status: 200,
+    test: null,
+    request: null,
+  })
   const odd = { agentId: bot.id, request: { url: `${origin.url}/a;b` } }
   t.match(await draft(odd), { status: 400, detail: /different ways/ })
   t.match(await draft({ agentId: bot.id, request: { url: 'no URL' } }), { status: 400 })
@@ -76,7 +82,10 @@ t.test('a request with a secret has no test, and one that has no shape gives no 
   t.match(await draft(given, bot.token), { status: 403 })
   const lone = await review.agent({})
   await manage('PUT', `/agents/${lone.id}/policy`, { policyName: null })
-  t.match(await draft({ agentId: lone.id, request }), { status: 200, difference: null, test: null, matches: 0 })
+  t.match(await draft({ agentId: lone.id, request }), {
+    ...{ status: 200, difference: null, test: null, matches: 0 },
+    ...{ decision: null, decidedBy: null, request },
+  })
 })
 
 t.test('a recorded shape gives a rule in which ids that came with several values are open', async t => {

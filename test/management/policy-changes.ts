@@ -34,7 +34,9 @@ t.test('a change is tried on what was recorded, and what rests on values is not 
   const found = await ask('/policies/simulate', { policy: stricter, agentIds: [bot.id] })
   t.match(found, { same: 2, unknown: 0, changes: [change] })
   const url = `${origin.url}/v1/items/{int}`
-  t.strictSame(found.changes[0].examples, [{ method: 'GET', url, agentId: bot.id, count: 2 }])
+  const { items: recorded } = await ask(`/agents/${bot.id}/shapes`)
+  const { id: shapeId } = recorded.find(({ path }: { readonly path: string }) => path === '/v1/items/{int}')
+  t.strictSame(found.changes[0].examples, [{ method: 'GET', url, agentId: bot.id, shapeId, count: 2 }])
   const page = rule('page', 'Deny', condition('input.query.page', '2'))
   const rests = { ...careful, rules: [...careful.rules, page] }
   t.match(await ask('/policies/simulate', { policy: rests }), {

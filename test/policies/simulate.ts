@@ -87,7 +87,8 @@ t.test('the fields that the decision rests on are told, of the most frequent fir
     [12, 11, 10, 9, 8, 7, 6, 5, 4, 3],
   )
   t.strictSame(found.unknownExamples[0], {
-    ...{ method: 'POST', url: 'https://a.example/x10', agentId: 'a1', count: 12, fields: ['input.body.x'] },
+    ...{ method: 'POST', url: 'https://a.example/x10', agentId: 'a1', shapeId: 'd' },
+    ...{ count: 12, fields: ['input.body.x'] },
   })
 })
 

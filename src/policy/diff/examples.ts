@@ -2,6 +2,7 @@ import type { CompiledPolicy } from '../evaluation/compile.ts'
 import { walk } from '../evaluation/walk.ts'
 import { type Effect, type Node, type Rule, stricter } from '../language/model.ts'
 import { readWords } from '../language/operators/values.ts'
+import type { RequestDraft } from '../lint/draft.ts'
 import { factsOf } from '../lint/examined.ts'
 import { draftOf, requestOf } from '../lint/witness.ts'
 import type { DescribedRequest } from '../request/describe.ts'
@@ -10,6 +11,8 @@ import type { DescribedRequest } from '../request/describe.ts'
 export interface MilderRequest {
   readonly method: string
   readonly url: string
+  /** Header fields that it rests on. */
+  readonly headers: RequestDraft['headers']
   readonly body: string
   /** Facts of the agent that it rests on. */
   readonly agent: Readonly<Record<string, unknown>>
@@ -35,7 +38,7 @@ export function milderRequests(before: CompiledPolicy, after: CompiledPolicy): r
     if (milder === undefined) continue
     // One example for each pair of rules is enough.
     const key = JSON.stringify([milder.ruleBefore, milder.ruleAfter])
-    if (!found.has(key)) found.set(key, { ...milder, agent: draft?.agent ?? {} })
+    if (!found.has(key)) found.set(key, { ...milder, headers: draft?.headers ?? {}, agent: draft?.agent ?? {} })
     if (found.size >= maxExamples) break
   }
   return [...found.values()]
@@ -46,7 +49,7 @@ function compare(before: CompiledPolicy, after: CompiledPolicy, request: Describ
   if (stricter(old.effect, now.effect) === now.effect) return undefined
   const { method, url } = request.head
   return {
-    ...{ method, url, body: new TextDecoder().decode(request.body.bytes), agent: {} },
+    ...{ method, url, headers: {}, body: new TextDecoder().decode(request.body.bytes), agent: {} },
     ...{ before: old.effect, after: now.effect },
     ...{ ruleBefore: old.last?.rule.name ?? null, ruleAfter: now.last?.rule.name ?? null },
   }
