@@ -72,6 +72,11 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./policies/edit.tsx')).NewPolicyPage),
   },
   {
+    pattern: '/make',
+    roles: everyone,
+    page: later(async () => (await import('./make/page.tsx')).MakePage),
+  },
+  {
     pattern: '/budgets',
     name: 'Budgets',
     roles: everyone,

@@ -61,6 +61,12 @@ export function partsOf(text: string, kind: TextKind = 'escaped'): readonly Text
   return parts.flatMap(part => (part.isEscape ? part : partsBy(escapes, part.text, found => found.slice(1))))
 }
 
+/** The same where no elements can be, as in a choice. */
+export const visibleText = (text: string): string =>
+  partsOf(text)
+    .map(part => part.text)
+    .join('')
+
 /** Neighbours are one part: a text may have nothing else, and each part is an element of the page. */
 function partsBy(form: RegExp, text: string, write: (char: string) => string): readonly TextPart[] {
   const parts: TextPart[] = []

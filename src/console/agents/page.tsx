@@ -47,7 +47,7 @@ function OneAgent({ id }: { readonly id: string }) {
             <AgentBudgets agentId={activity.agent.id} />
             {mayRead.value && <Keys agent={activity.agent} />}
             {mayRead.value && <AddedCredentials agentId={activity.agent.id} />}
-            {mayRead.value && <WhatItDoes id={activity.agent.id} />}
+            {mayRead.value && <WhatItDoes agent={activity.agent} onChanged={reading.again} />}
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />
             <Verdicts activity={activity} />

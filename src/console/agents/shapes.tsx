@@ -1,19 +1,28 @@
-import { useState } from 'preact/hooks'
-import { call, type Failure } from '../api.ts'
-import { Copy } from '../parts/copy.tsx'
+import { query } from '../api.ts'
+import { Pages, pageNumber } from '../parts/filters.tsx'
 import { Shown, When } from '../parts/frame.tsx'
+import { makeHref } from '../parts/make-link.ts'
 import { Method } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
-import { Failed } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { EffectMark } from '../policies/effect.tsx'
-import { plural, timeText } from '../text.ts'
-import type { ProposedPolicy, RecordedShape, ShapePage } from '../types.ts'
+import { timeText } from '../text.ts'
+import type { Agent, RecordedShape, ShapePage } from '../types.ts'
+import { Propose } from './propose.tsx'
+import { Recording } from './recording.tsx'
+
+interface WhatProps {
+  readonly agent: Agent
+  /** What is recorded of it was changed. */
+  readonly onChanged: () => void
+}
 
 /** What was recorded of the agent's requests, and a policy that is made of it. */
-export function WhatItDoes({ id }: { readonly id: string }) {
-  const reading = useRead<ShapePage>(`/agents/${encodeURIComponent(id)}/shapes?pageSize=100`)
+export function WhatItDoes({ agent, onChanged }: WhatProps) {
+  const { id } = agent
+  const path = `/agents/${encodeURIComponent(id)}/shapes`
+  const reading = useRead<ShapePage>(path + query({ page: pageNumber(), pageSize: 50 }))
   return (
     <section class="stack" aria-labelledby="shapes">
       <h2 id="shapes">What it does</h2>
@@ -23,15 +32,17 @@ export function WhatItDoes({ id }: { readonly id: string }) {
             <p class="hint">
               {page.totalCount === 0
                 ? 'No request was recorded yet.'
-                : `The most frequent of ${plural(page.totalCount, 'kind')} of requests, by all gateways. Ids are classes; values are not kept.`}
+                : `Kinds of requests, by all gateways, the most frequent first. Ids are classes; values are not kept.`}
             </p>
             {page.incompleteSince !== null && (
               <p class="notice warn">
                 Not complete: requests were not recorded since {timeText(page.incompleteSince)}.
               </p>
             )}
-            {page.items.length > 0 && <Shapes items={page.items} />}
-            {page.items.length > 0 && <Propose id={id} />}
+            {page.items.length > 0 && <Shapes agentId={id} items={page.items} />}
+            <Pages list={page} of="kind" />
+            <Recording agent={agent} onChanged={onChanged} />
+            {page.totalCount > 0 && <Propose agent={agent} />}
           </>
         )}
       </Shown>
@@ -39,7 +50,12 @@ export function WhatItDoes({ id }: { readonly id: string }) {
   )
 }
 
-function Shapes({ items }: { readonly items: readonly RecordedShape[] }) {
+interface ShapesProps {
+  readonly agentId: string
+  readonly items: readonly RecordedShape[]
+}
+
+function Shapes({ agentId, items }: ShapesProps) {
   return (
     <Table
       label="Requests that were recorded"
@@ -51,6 +67,17 @@ function Shapes({ items }: { readonly items: readonly RecordedShape[] }) {
         { name: 'Times', kind: 'number', cell: one => one.count },
         { name: 'Days', kind: 'wide', cell: one => one.days },
         { name: 'Last', kind: 'wide', cell: one => <When at={one.lastAt} /> },
+        {
+          name: 'Rule, test or grant',
+          cell: ({ id, unfit }) =>
+            unfit === null ? (
+              <a href={makeHref({ agent: agentId, shape: id })}>Make from this</a>
+            ) : (
+              <span class="hint">
+                no rule: <Text value={unfit} limit={120} />
+              </span>
+            ),
+        },
       ]}
     />
   )
@@ -79,54 +106,5 @@ function Decided({ shape: { effect, rule, verdict } }: { readonly shape: Recorde
       <EffectMark effect={effect} /> {rule === null ? 'by the default' : <Text value={rule} limit={80} />}
       {verdict !== null && `, ${verdict}`}
     </>
-  )
-}
-
-/** A policy that is proposed: text to read and to copy. Nothing is put in force here. */
-function Propose({ id }: { readonly id: string }) {
-  const [found, setFound] = useState<ProposedPolicy>()
-  const [failure, setFailure] = useState<Failure>()
-  const [isAsking, setIsAsking] = useState(false)
-  const ask = async (mode: 'learn' | 'narrow') => {
-    setIsAsking(true)
-    const answer = await call<ProposedPolicy>('POST', '/policies/propose', { body: { agentIds: [id], mode } })
-    setIsAsking(false)
-    setFailure(answer.ok ? undefined : answer.failure)
-    setFound(answer.ok ? answer.data : undefined)
-  }
-  return (
-    <div class="stack">
-      <p class="actions">
-        <button type="button" disabled={isAsking} onClick={() => void ask('narrow')}>
-          Propose a narrower policy
-        </button>
-        <button type="button" disabled={isAsking} onClick={() => void ask('learn')}>
-          Propose a new policy
-        </button>
-      </p>
-      {failure !== undefined && <Failed failure={failure} />}
-      {found !== undefined && <Proposal found={found} />}
-    </div>
-  )
-}
-
-function Proposal({ found: { yaml, used, allowed, held, leftOut, tests } }: { readonly found: ProposedPolicy }) {
-  return (
-    <section class="stack" aria-label="Proposed policy">
-      <p>
-        Made of {plural(used, 'request')}: it allows {allowed} of them and holds {held}. Read it, and try it in shadow
-        first.
-      </p>
-      {leftOut.length > 0 && (
-        <p class="hint">Left out: {leftOut.map(({ cause, count }) => `${count} × ${cause}`).join('; ')}.</p>
-      )}
-      <pre>
-        <Text value={yaml} />
-      </pre>
-      <p class="actions">
-        <Copy text={yaml} name="Copy the policy" />
-        <Copy text={tests} name="Copy its tests" />
-      </p>
-    </section>
   )
 }

@@ -1,4 +1,5 @@
 import { When } from '../parts/frame.tsx'
+import { makeHref } from '../parts/make-link.ts'
 import { Mark, Method } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
@@ -37,6 +38,7 @@ export function Past({ past }: { readonly past: PastRequest }) {
         <span>
           <Text value={rule ?? 'default of the policy'} limit={80} />
         </span>
+        {status !== 'Expired' && <a href={makeHref({ hitl: id })}>Make from this</a>}
         {mayRead.value && policyName != null && (
           <a href={`${hrefOf('policies', policyName)}?request=${encodeURIComponent(id)}`}>Explain</a>
         )}

@@ -1,14 +1,34 @@
+import { useState } from 'preact/hooks'
 import { Text } from '../parts/text.tsx'
 import type { DiffLine } from './diff.ts'
 
 /** Equal lines that are shown around a change. */
 const context = 3
 
-/** The lines that were added and removed, with some around them. */
+/** The lines that were added and removed, with some around them, or all. */
 export function DiffView({ lines }: { readonly lines: readonly DiffLine[] }) {
-  const shown = lines.map((_, index) =>
-    lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'),
+  const [isWhole, setWhole] = useState(false)
+  const shown = lines.map(
+    (_, index) =>
+      isWhole || lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'),
   )
+  return (
+    <>
+      <label class="check">
+        <input type="checkbox" checked={isWhole} onChange={event => setWhole(event.currentTarget.checked)} />
+        The whole text
+      </label>
+      <Lines lines={lines} shown={shown} />
+    </>
+  )
+}
+
+interface LinesProps {
+  readonly lines: readonly DiffLine[]
+  readonly shown: readonly boolean[]
+}
+
+function Lines({ lines, shown }: LinesProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
     <pre class="raw diff" tabIndex={0}>

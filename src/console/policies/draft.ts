@@ -4,7 +4,7 @@ import { bytesOf, textOf } from '../body/bytes.ts'
 import { readRequest } from '../request/exact.ts'
 import { search } from '../router.ts'
 import { mayRead } from '../session.ts'
-import type { Agent, ExplainRequest } from '../types.ts'
+import type { Agent, ExplainRequest, PolicyDiff } from '../types.ts'
 
 export interface Draft {
   readonly method: string
@@ -14,6 +14,8 @@ export interface Draft {
   readonly body: string
   /** Of a request of the history: the agent that sent it. */
   readonly agent?: Agent
+  /** Of a request that was made up: facts of the agent that it rests on. */
+  readonly facts?: Readonly<Record<string, unknown>>
 }
 
 export const emptyDraft: Draft = { method: 'GET', url: '', headers: '', body: '' }
@@ -44,7 +46,15 @@ function typedText(base64: string): string {
   return invalid === 0 ? text : ''
 }
 
-export function requestOf({ method, url, headers, body, agent }: Draft): ExplainRequest {
+/** A request that two policies decide differently. Text of JSON is sent as such. */
+export function draftOfExample({ method, url, headers, body, agent }: PolicyDiff['examples'][number]): Draft {
+  const isTyped = Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
+  const fields = /^[[{]/.test(body) && !isTyped ? { ...headers, 'Content-Type': 'application/json' } : headers
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`)
+  return { method, url, headers: lines.join('\n'), body, facts: agent }
+}
+
+export function requestOf({ method, url, headers, body, agent, facts }: Draft): ExplainRequest {
   return {
     request: {
       method: method.trim().toUpperCase() || 'GET',
@@ -52,7 +62,7 @@ export function requestOf({ method, url, headers, body, agent }: Draft): Explain
       headers: headersOf(headers),
       ...(body === '' ? {} : { body }),
     },
-    ...(agent === undefined ? {} : { agent: factsOf(agent) }),
+    ...(agent === undefined ? facts && { agent: facts } : { agent: factsOf(agent) }),
   }
 }
 

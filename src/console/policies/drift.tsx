@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Shown, When } from '../parts/frame.tsx'
+import { makeHref } from '../parts/make-link.ts'
 import { Method } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
 import { Table } from '../parts/table.tsx'
@@ -74,10 +75,10 @@ function Listed({ title, shapes }: { readonly title: string; readonly shapes: re
         {
           name: 'Request',
           kind: 'row',
-          cell: ({ method, url }) => (
-            <>
+          cell: ({ method, url, agentId, shapeId }) => (
+            <a href={makeHref({ agent: agentId, shape: shapeId })}>
               <Method name={method} /> <Text value={url} limit={300} />
-            </>
+            </a>
           ),
         },
         { name: 'Times', kind: 'number', cell: ({ count }) => count },

@@ -1,34 +1,51 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { call } from '../api.ts'
+import type { Failure } from '../api.ts'
 import { toast } from '../notices.ts'
 import { Frame, Shown } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
+import { Failed, Loading } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
-import { hrefOf, search } from '../router.ts'
+import { hrefOf } from '../router.ts'
 import { isAdmin } from '../session.ts'
-import type { Policy, PolicyCheck } from '../types.ts'
+import type { Policy } from '../types.ts'
+import { useCheck } from './check.ts'
 import { diffLines } from './diff.ts'
 import { DiffView } from './diff-view.tsx'
-import { type Draft, draftOf, requestOf } from './draft.ts'
+import { draftOfExample } from './draft.ts'
 import { keepPolicy, keptPolicy } from './kept.ts'
 import { OfFile, Returned } from './origin-notices.tsx'
-import { lineOf, placeOfPath, syntaxProblem } from './places.ts'
+import { lineOf } from './places.ts'
 import { PublishDialog } from './publish-dialog.tsx'
+import { forgetSeed, readSeed, type Seed } from './seed.ts'
 import { type DraftTest, passes, Tests } from './tests.tsx'
 import { goTo, type Note, PolicyText } from './text-area.tsx'
+import { Trial } from './trial.tsx'
 import './editor.css'
 
 export const EditPolicyPage: Page = ({ params: { name = '' } }) => <Existing key={name} name={name} />
 
-export const NewPolicyPage: Page = () => <Editor policy={undefined} />
+export const NewPolicyPage: Page = () => <Seeded policy={undefined} />
 
 function Existing({ name }: { readonly name: string }) {
   const reading = useRead<Policy>(`/policies/${encodeURIComponent(name)}`)
   return (
     <Shown reading={reading}>
-      {policy => <Editor key={policy.version} policy={policy} onPublished={reading.again} />}
+      {policy => <Seeded key={policy.version} policy={policy} onPublished={reading.again} />}
     </Shown>
+  )
+}
+
+/** Begins with what the address asks for. What cannot be had is said, and the rest is there. */
+function Seeded({ policy, onPublished }: Omit<EditorProps, 'seed'>) {
+  const [seed, setSeed] = useState<Seed | Failure>()
+  useEffect(() => void readSeed().then(setSeed), [])
+  if (seed === undefined) return <Loading />
+  return (
+    <>
+      {'code' in seed && <Failed failure={seed} />}
+      <Editor policy={policy} onPublished={onPublished} seed={'code' in seed ? { tests: [] } : seed} />
+    </>
   )
 }
 
@@ -49,30 +66,28 @@ function textOf(policy: Policy | undefined): string {
 interface EditorProps {
   /** Undefined: a new one. */
   readonly policy: Policy | undefined
-  readonly onPublished?: () => void
+  readonly onPublished?: (() => void) | undefined
+  readonly seed: Seed
 }
 
 /** A policy as text, checked while it is typed, with tests beside it and the difference from what is in force. */
-function Editor({ policy, onPublished }: EditorProps) {
+function Editor({ policy, onPublished, seed }: EditorProps) {
   const { name = '', version = null } = policy ?? {}
-  const start = useMemo(() => textOf(policy), [policy])
-  const base = policy === undefined ? '' : start
+  const plain = useMemo(() => textOf(policy), [policy])
+  const base = policy === undefined ? '' : plain
+  const start = useMemo(() => seed.textFrom?.(base) ?? plain, [plain])
   const kept = useMemo(() => keptPolicy(name), [])
   /** The version that the author began from before; undefined: the text begins with what is in force. */
   const [began, setBegan] = useState(kept?.text == null ? undefined : kept.version)
-  const [text, setText] = useState(kept?.text ?? start)
-  const [tests, setTests] = useState(kept?.tests ?? [])
+  const [text, setText] = useState(() => (kept?.text == null ? start : (seed.addTo?.(kept.text) ?? kept.text)))
+  const [tests, setTests] = useState(() => seed.tests.reduce(withTest, kept?.tests ?? []))
   const [isPublishing, setPublishing] = useState(false)
   const { notes, explanations, isChecked } = useCheck(text, tests)
   const lines = useMemo(() => diffLines(base, text), [base, text])
-  useEffect(() => {
-    if (search.peek().get('request') === null) return
-    void draftOf().then(draft => setTests(before => withDraft(before, draft)))
-  }, [])
   const [isTyped, setTyped] = useState(kept !== undefined)
   const isTouched = isTyped && (text !== start || tests.length > 0)
   useEffect(() => {
-    const own = { text: text === start ? null : text, tests, version: began === undefined ? version : began }
+    const own = { text: text === plain ? null : text, tests, version: began === undefined ? version : began }
     keepPolicy(name, isTouched ? own : undefined)
   }, [text, tests])
   useEffect(() => () => sayKept(name), [])
@@ -119,7 +134,7 @@ function Editor({ policy, onPublished }: EditorProps) {
           onDiscard={() => {
             setBegan(undefined)
             setText(start)
-            setTests([])
+            setTests(seed.tests)
           }}
         />
       )}
@@ -129,8 +144,15 @@ function Editor({ policy, onPublished }: EditorProps) {
           <PolicyText text={text} notes={notes} onInput={typed(setText)} />
           <Notes text={text} notes={notes} isChecked={isChecked} />
         </div>
-        <Tests tests={tests} explanations={explanations} onChange={typed(setTests)} />
+        <Tests tests={tests} explanations={explanations} redacted={seed.redacted} onChange={typed(setTests)} />
       </div>
+      <Trial
+        text={text}
+        isReady={isChanged && isChecked && mistakes === 0}
+        inForce={policy?.name}
+        agentId={policy === undefined ? seed.agentId : undefined}
+        onTest={example => typed(setTests)([...tests, { draft: draftOfExample(example), wanted: '' }])}
+      />
       {isChanged && policy !== undefined && (
         <section class="card" aria-labelledby="difference">
           <h2 id="difference">What differs from what is in force</h2>
@@ -147,6 +169,7 @@ function Editor({ policy, onPublished }: EditorProps) {
           onPublished={() => {
             // Its tests are good for the next change, too.
             keepPolicy(name, policy === undefined || tests.length === 0 ? undefined : { text: null, tests, version })
+            forgetSeed()
             setPublishing(false)
             onPublished?.()
           }}
@@ -156,10 +179,10 @@ function Editor({ policy, onPublished }: EditorProps) {
   )
 }
 
-/** The test of a request that the route names, once. */
-function withDraft(tests: readonly DraftTest[], draft: Draft): readonly DraftTest[] {
-  const text = JSON.stringify(draft)
-  return tests.some(test => JSON.stringify(test.draft) === text) ? tests : [...tests, { draft, wanted: '' }]
+/** A test that the route asks for, once. */
+function withTest(tests: readonly DraftTest[], added: DraftTest): readonly DraftTest[] {
+  const text = JSON.stringify(added.draft)
+  return tests.some(({ draft }) => JSON.stringify(draft) === text) ? tests : [...tests, added]
 }
 
 /** To a person who leaves the editor. */
@@ -192,50 +215,4 @@ function Notes({ text, notes, isChecked }: NotesProps) {
       ))}
     </ul>
   )
-}
-
-/** How long the typing must rest before the text is checked, milliseconds. */
-const restMs = 400
-
-interface Checked {
-  readonly notes: readonly Note[]
-  readonly explanations: readonly (PolicyCheck['explanations'][number] | undefined)[]
-  /** Whether it is what stands there now. */
-  readonly isChecked: boolean
-}
-
-/** Asks the gateway what is wrong with the text, and what it decides on the tests. */
-function useCheck(text: string, tests: readonly DraftTest[]): Checked {
-  const [checked, setChecked] = useState<Checked>({ notes: [], explanations: [], isChecked: false })
-  useEffect(() => {
-    let isCurrent = true
-    setChecked(before => ({ ...before, isChecked: false }))
-    const timer = setTimeout(() => void check(text, tests).then(found => isCurrent && setChecked(found)), restMs)
-    return () => {
-      isCurrent = false
-      clearTimeout(timer)
-    }
-  }, [text, tests])
-  return checked
-}
-
-async function check(text: string, tests: readonly DraftTest[]): Promise<Checked> {
-  const syntax = syntaxProblem(text)
-  if (syntax !== undefined) return { notes: [{ tone: 'bad', ...syntax }], explanations: [], isChecked: true }
-  const asked = tests.filter(({ draft }) => draft.url !== '')
-  const body = { policy: JSON.parse(text), requests: asked.map(({ draft }) => requestOf(draft)) }
-  const answer = await call<PolicyCheck>('POST', '/policies/check', { body })
-  if (!answer.ok) {
-    const { detail, problem } = answer.failure
-    const errors = problem.errors ?? [{ field: '', message: detail }]
-    const notes = errors.map(({ field, message }): Note => {
-      return { tone: 'bad', message: `${field} ${message}`.trim(), at: placeOfPath(text, field) }
-    })
-    return { notes, explanations: [], isChecked: true }
-  }
-  const notes = answer.data.warnings.map(({ code, path, message }): Note => {
-    return { tone: 'warn', message: `${message} (${code})`, at: placeOfPath(text, path) }
-  })
-  const explanations = tests.map(test => answer.data.explanations[asked.indexOf(test)])
-  return { notes, explanations, isChecked: true }
 }

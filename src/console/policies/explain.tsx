@@ -1,8 +1,13 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { call, type Failure } from '../api.ts'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { call, type Failure, query } from '../api.ts'
+import { typed } from '../make/order.ts'
+import { makeHref } from '../parts/make-link.ts'
+import { useRead } from '../parts/read.ts'
 import { Failed } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
-import type { Explanation } from '../types.ts'
+import { search } from '../router.ts'
+import { visibleText } from '../text.ts'
+import type { AgentPage, Explanation } from '../types.ts'
 import { type Draft, draftOf, requestOf } from './draft.ts'
 import { Explained } from './explained.tsx'
 import { RequestForm } from './request-form.tsx'
@@ -57,6 +62,40 @@ export function Explain({ name }: { readonly name: string }) {
       <div aria-live="polite">
         {answer !== undefined && ('code' in answer ? <Failed failure={answer} /> : <Explained explanation={answer} />)}
       </div>
+      {draft !== undefined && answer !== undefined && !('code' in answer) && <MakeFrom draft={draft} policy={name} />}
     </section>
+  )
+}
+
+/** A held request by its id. One that was typed needs an agent, whose requests the rule takes. */
+function MakeFrom({ draft, policy }: { readonly draft: Draft; readonly policy: string }) {
+  const held = search.value.get('request')
+  const agents = useRead<AgentPage>('/agents?pageSize=200')
+  const id = useId()
+  if (held !== null) {
+    return (
+      <p>
+        <a href={makeHref({ hitl: held })}>Make from this</a>
+      </p>
+    )
+  }
+  const mine = (agents.data?.items ?? []).filter(({ policyName }) => policyName === policy)
+  if (mine.length === 0) return null
+  const open = (agent: string) => {
+    typed.value = draft
+    location.hash = `/make${query({ agent })}`
+  }
+  return (
+    <div class="comment">
+      <label htmlFor={id}>Make a rule or a test from this, for</label>
+      <select id={id} value="" onChange={event => open(event.currentTarget.value)}>
+        <option value="">choose an agent</option>
+        {mine.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {visibleText(name)}
+          </option>
+        ))}
+      </select>
+    </div>
   )
 }

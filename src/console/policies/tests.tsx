@@ -26,17 +26,25 @@ interface TestsProps {
   readonly tests: readonly DraftTest[]
   /** Of the tests that have a URL, in their order; undefined: not known. */
   readonly explanations: readonly (Explanation | undefined)[]
+  /** Header fields that the first one leaves out: their values are secret. */
+  readonly redacted: readonly string[] | undefined
   readonly onChange: (tests: readonly DraftTest[]) => void
 }
 
 /** Requests on which the text is tried while it is typed. */
-export function Tests({ tests, explanations, onChange }: TestsProps) {
+export function Tests({ tests, explanations, redacted = [], onChange }: TestsProps) {
   const change = (index: number, test: DraftTest | undefined) =>
     onChange(tests.flatMap((old, at) => (at === index ? (test ?? []) : old)))
   return (
     <section class="card" aria-labelledby="tests">
       <h2 id="tests">Tests</h2>
       {tests.length === 0 && <p class="hint">A test says what the policy must decide on a request. Nothing is sent.</p>}
+      {redacted.length > 0 && (
+        <p class="notice warn">
+          Without <Text value={redacted.join(', ')} limit={400} />, whose values are secret: conditions on them are not
+          tested.
+        </p>
+      )}
       <ol class="tests">
         {tests.map((test, index) => (
           <li key={index}>

@@ -59,7 +59,7 @@ export function GrantDialog(props: DialogProps) {
   )
 }
 
-const usualTerms: GrantTerms = { minutes: 60, maxUses: 10 }
+export const usualTerms: GrantTerms = { minutes: 60, maxUses: 10 }
 
 interface TermsProps {
   readonly view: HitlRequest
@@ -125,7 +125,8 @@ function RaiseField({ budget: { name, resetsAt }, value, onInput }: RaiseProps) 
   )
 }
 
-function scopeOf({ agentName, method, url, rule }: HitlRequest, minutes: number, uses: number): string {
+/** What a grant would let pass, in words. */
+export function scopeOf({ agentName, method, url, rule }: HitlRequest, minutes: number, uses: number): string {
   const { origin, path } = placeOf(url)
   return `For ${minutes} minutes, up to ${uses} more requests of ${agentName ?? 'this agent'} pass without review when they are ${method} ${origin}${path}, with any query and body, under the rule ${rule ?? 'that is the default'}. Deny rules and the risk threshold still hold.`
 }

@@ -3,6 +3,7 @@ import type { Failure } from '../api.ts'
 import { placeOf } from '../body/url.ts'
 import { now } from '../clock.ts'
 import { AgentBudgets } from '../parts/budgets.tsx'
+import { makeHref } from '../parts/make-link.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
@@ -199,6 +200,7 @@ function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: 
         <a href={`#/requests/${view.id}`} title="Link to this request, for a colleague">
           Permalink
         </a>
+        <a href={makeHref({ hitl: view.id })}>Make from this</a>
       </p>
     </header>
   )

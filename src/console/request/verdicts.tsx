@@ -206,7 +206,7 @@ function Later({ view, mayDecide, onAsk }: LaterProps) {
 }
 
 /** Grants pass no budget, and answer no rule that asks for two. */
-function mayGrantLater({ status, replay, budget, approvalsNeeded = 1, agentId }: HitlRequest): boolean {
+export function mayGrantLater({ status, replay, budget, approvalsNeeded = 1, agentId }: HitlRequest): boolean {
   const isAnswered = status === 'Approved' && replay === 'completed'
   const isOurs = mayDecide.value && agentId !== me.value?.id
   return isAnswered && isOurs && budget === undefined && approvalsNeeded < 2

@@ -1,0 +1,98 @@
+import { useId, useState } from 'preact/hooks'
+import { change } from '../api.ts'
+import { Act } from '../parts/act.tsx'
+import { isAdmin } from '../session.ts'
+import { timeText } from '../text.ts'
+import type { Agent } from '../types.ts'
+
+interface RecordingProps {
+  readonly agent: Agent
+  readonly onChanged: () => void
+}
+
+/** What is recorded of the agent for a time, other than `Recording:Mode` says. */
+export function Recording({ agent, onChanged }: RecordingProps) {
+  const [isAsked, setAsked] = useState(false)
+  const { recording } = agent
+  return (
+    <>
+      {recording !== null && (
+        <p class="hint">
+          {says[recording.mode]} until {timeText(recording.until)}.
+        </p>
+      )}
+      {isAdmin.value && (
+        <p class="actions">
+          <button type="button" onClick={() => setAsked(true)}>
+            {recording === null ? 'Keep whole requests for a time…' : 'End it…'}
+          </button>
+        </p>
+      )}
+      {isAsked && (
+        <RecordingDialog
+          agent={agent}
+          onClose={() => setAsked(false)}
+          onDone={() => {
+            setAsked(false)
+            onChanged()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+const says = {
+  off: 'Nothing is recorded',
+  shapes: 'Kinds of requests alone are recorded',
+  samples: 'Whole requests are kept, sealed,',
+}
+
+const hourMs = 3_600_000
+
+interface DialogProps {
+  readonly agent: Agent
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+function RecordingDialog({ agent: { id, recording }, onClose, onDone }: DialogProps) {
+  const [hours, setHours] = useState(24)
+  const field = useId()
+  const path = `/agents/${encodeURIComponent(id)}/recording`
+  const ends = recording !== null
+  const body = () =>
+    ends ? { mode: null } : { mode: 'samples', until: new Date(Date.now() + hours * hourMs).toISOString() }
+  return (
+    <Act
+      title={ends ? 'Record as the settings say?' : 'Keep whole requests of this agent?'}
+      verb={ends ? 'End it' : 'Keep them'}
+      tone="primary"
+      act={() => change('PUT', path, { body: body() })}
+      said={ends ? 'It has ended.' : 'Whole requests are kept from now on.'}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      {ends ? (
+        <p data-first tabIndex={-1}>
+          What was kept stays until it is seven days old.
+        </p>
+      ) : (
+        <>
+          <p>
+            At most five of one kind are kept for seven days, sealed: nobody reads them, and changes of policies are
+            tried on them. A request in which a secret is found is not kept.
+          </p>
+          <div class="comment">
+            <label htmlFor={field}>For how long</label>
+            <select id={field} data-first value={hours} onChange={event => setHours(Number(event.currentTarget.value))}>
+              <option value={1}>an hour</option>
+              <option value={24}>a day</option>
+              <option value={167}>a week</option>
+            </select>
+          </div>
+        </>
+      )}
+    </Act>
+  )
+}
