@@ -3,9 +3,10 @@ import t from 'tap'
 import { openApi } from '../../src/api/openapi.ts'
 import { completionsAt, vocabulary } from '../../src/console/policies/completion.ts'
 import { diffLines, patchOf } from '../../src/console/policies/diff.ts'
+import { documentText, listOperators } from '../../src/console/policies/document.ts'
 import { lineOf, placeOfPath, syntaxProblem } from '../../src/console/policies/places.ts'
 import { fieldKinds } from '../../src/policy/language/fields/field-table.ts'
-import { operatorNames } from '../../src/policy/language/operators/operators.ts'
+import { operatorNames, operatorTable } from '../../src/policy/language/operators/operators.ts'
 
 t.test('names that complete are those of the language', async t => {
   const { fields, operators, members } = vocabulary
@@ -64,4 +65,16 @@ t.test('a difference is what changed, and patches the text', async t => {
     ...[' line 6', ' line 7'],
   ])
   t.match(patchOf('a.json', lines), /@@ -28,7 \+28,6 @@[\s\S]*@@ -38,3 \+37,4 @@/)
+})
+
+t.test('lists are lists, as far as the gateway reads the same from them', async t => {
+  const take = operatorTable.filter(([, { takesList }]) => takesList).map(([name]) => name)
+  t.strictSame([...listOperators].sort(), take.sort())
+  const shown = (operator: string, value: string) =>
+    JSON.parse(documentText({ rules: [{ conditions: [{ any: [{ operator, value }] }] }] })).rules[0].conditions[0]
+      .any[0].value
+  t.strictSame(shown('in', '["GET","HEAD"]'), ['GET', 'HEAD'])
+  t.equal(shown('matches', '["a"]'), '["a"]', 'a pattern')
+  t.equal(shown('in', '[9007199254740993]'), '[9007199254740993]', 'a number would lose digits')
+  for (const text of ['a,b', '[a']) t.equal(shown('in', text), text)
 })

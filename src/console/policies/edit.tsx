@@ -12,6 +12,7 @@ import type { Policy } from '../types.ts'
 import { useCheck } from './check.ts'
 import { diffLines } from './diff.ts'
 import { DiffView } from './diff-view.tsx'
+import { documentText, textOfPolicy } from './document.ts'
 import { draftOfExample } from './draft.ts'
 import { keepPolicy, keptPolicy } from './kept.ts'
 import { OfFile, Returned } from './origin-notices.tsx'
@@ -56,12 +57,8 @@ const template = {
   rules: [{ name: 'read', effect: 'Allow', conditions: [{ field: 'input.method', operator: 'eq', value: 'GET' }] }],
 }
 
-/** The document as an author writes it: without what the gateway adds. */
-function textOf(policy: Policy | undefined): string {
-  if (policy === undefined) return JSON.stringify(template, null, 2)
-  const { CreatedOn: _, version: __, source: ___, hits: ____, shadow: _____, ...document } = policy
-  return JSON.stringify(document, null, 2)
-}
+const textOf = (policy: Policy | undefined): string =>
+  policy === undefined ? documentText(template) : textOfPolicy(policy)
 
 interface EditorProps {
   /** Undefined: a new one. */
@@ -199,7 +196,12 @@ interface NotesProps {
 }
 
 function Notes({ text, notes, isChecked }: NotesProps) {
-  if (!isChecked) return <p class="hint">Checking…</p>
+  if (!isChecked)
+    return (
+      <p class="hint" aria-busy="true">
+        Checking…
+      </p>
+    )
   if (notes.length === 0) return <p class="good-text">No mistakes and no warnings.</p>
   return (
     <ul class="editor-notes" aria-label="Mistakes and warnings" aria-live="polite">

@@ -4,6 +4,7 @@ import { make, readSource } from '../make/made.ts'
 import { orderOf } from '../make/order.ts'
 import { search, setSearch } from '../router.ts'
 import type { ProposedPolicy, RuleDraft } from '../types.ts'
+import { documentText } from './document.ts'
 import { type Draft, draftOf, emptyDraft } from './draft.ts'
 import type { DraftTest } from './tests.tsx'
 
@@ -88,5 +89,5 @@ async function seedOfProposal(agent: string, mode: string): Promise<Seed | Failu
   const body = { agentIds: [agent], mode }
   const answer = await call<ProposedPolicy>('POST', '/policies/propose', { body })
   if (!answer.ok) return answer.failure
-  return { textFrom: () => JSON.stringify(answer.data.policy, null, 2), tests: [], agentId: agent }
+  return { textFrom: () => documentText(answer.data.policy), tests: [], agentId: agent }
 }
