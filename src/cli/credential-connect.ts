@@ -7,6 +7,7 @@ import {
   type ConsentRequest,
   deviceConsent,
   finishCodeConsent,
+  parametersIn,
   refreshTokenIn,
 } from '../credentials/consent.ts'
 import { CredentialError } from '../credentials/state.ts'
@@ -16,16 +17,17 @@ import { systemClock } from '../runtime/clock.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { nameIn, printState } from './credential.ts'
+import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
 import { openLoopback } from './loopback.ts'
-import { jsonHelp, jsonOption, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
 
-export const help = `usage: agent-gateway credential connect NAME [--device] [--port PORT] [--param NAME=VALUE]... [--json] [--at ADDRESS] [--config FILE]
+export const help = `usage: agent-gateway credential connect NAME [--agent ID | --owner OWNER] [--device] [--port PORT] [--param NAME=VALUE]... [--json] [--at ADDRESS] [--config FILE]
 
-Lets you grant a credential of type RefreshToken access to your account: it prints an address, and waits until you have
+Lets you grant a credential of type RefreshToken or Connect access to your account: it prints an address, and waits until you have
 consented there. Then the gateway has the refresh token, and this machine keeps none. Run it where the gateway runs, since it
 needs the settings and the secret of the client. ${gatewayHelp}
 
+  --agent ID, --owner OWNER  whose account it is, with type Connect
   --device       for a browser on another machine: prints an address and a code to enter there
   --port PORT    port at 127.0.0.1 that the browser comes back to, if the server wants a fixed one (http://127.0.0.1:PORT/callback)
   --param NAME=VALUE  further parameter of the request for consent, such as access_type=offline for Google; repeatable
@@ -36,12 +38,14 @@ ${configHelp}
 
 Examples:
   agent-gateway credential connect calendar
+  agent-gateway credential connect mail --agent 7f3c1c39-3a0b-4c53-9d0b-5c0f9d7f3f10 --device
   agent-gateway credential connect drive --param access_type=offline --param prompt=consent`
 
 const options = {
   ...configOption,
   ...jsonOption,
   at: { type: 'string' },
+  ...accountOptions,
   device: { type: 'boolean' },
   port: { type: 'string' },
   param: { type: 'string', multiple: true },
@@ -57,7 +61,7 @@ export async function run(shell: Shell): Promise<number> {
   const name = nameIn(positionals)
   const port = Number(values.port ?? 0)
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError('--port must be a port')
-  const given = { more: parametersIn(values.param ?? []), port, isDevice: values.device === true }
+  const given = { more: paramsIn(values.param ?? []), port, isDevice: values.device === true }
   const configuration = readConfiguration(shell, values.config)
   const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
   const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls })
@@ -67,19 +71,20 @@ export async function run(shell: Shell): Promise<number> {
     })
   const parts = { configuration, at: values.at }
   const path = `/credentials/${encodeURIComponent(name)}`
-  await askGateway(shell, parts, { method: 'PUT', path: `${path}/token`, body: { refreshToken } })
+  const body = { refreshToken, ...accountIn(values) }
+  const stored = await askGateway<object>(shell, parts, { method: 'PUT', path: `${path}/token`, body })
+  if ('connectedBy' in stored) {
+    if (values.json === true) printJson(shell, { ok: true, ...stored })
+    else shell.print(`${name} is connected.`)
+    return 0
+  }
   const view = await askGateway<CredentialView>(shell, parts, { method: 'POST', path: `${path}/renew` })
   return printState(shell, values, view)
 }
 
-function parametersIn(given: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    given.map(text => {
-      const at = text.indexOf('=')
-      if (at < 1) throw new UsageError('--param must be NAME=VALUE')
-      return [text.slice(0, at), text.slice(at + 1)]
-    }),
-  )
+function paramsIn(params: readonly string[]): Readonly<Record<string, string>> {
+  if (params.some(text => text.indexOf('=') < 1)) throw new UsageError('--param must be NAME=VALUE')
+  return parametersIn(params)
 }
 
 interface ConsentOptions extends Pick<ConsentRequest, 'more' | 'authorizationUrl' | 'deviceUrl'> {
@@ -99,15 +104,21 @@ async function consentTo(
 ): Promise<Consented> {
   const { config, baseDirectory } = configuration
   const setting = config.Credentials.find(({ Name }) => Name === name)
-  if (setting?.Type !== 'RefreshToken') {
-    throw new StartupError(`${name} is no credential of type RefreshToken in ${configuration.file ?? 'gateway.yaml'}.`)
+  if (setting?.Type !== 'RefreshToken' && setting?.Type !== 'Connect') {
+    throw new StartupError(
+      `${name} is no credential of type RefreshToken or Connect in ${configuration.file ?? 'gateway.yaml'}.`,
+    )
   }
   const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
   const upstreams = await openUpstreams(config, baseDirectory, given)
   try {
     const parts = upstreams.keptCredentials?.sourceParts
     if (parts === undefined) throw new Error('cannot happen: a command has no other threads')
-    const consent = { setting, parts, ...asked, signal: AbortSignal.timeout(consentMs) }
+    const { more, authorizationUrl = setting.AuthorizationUrl, deviceUrl } = asked
+    const consent = {
+      ...{ setting, parts, authorizationUrl, deviceUrl, signal: AbortSignal.timeout(consentMs) },
+      more: { ...parametersIn(setting.Parameters), ...more },
+    }
     if (!isDevice) return await inBrowser(consent, shell, port)
     const onPrompt = ({ url, code }: { readonly url: string; readonly code: string }) =>
       shell.complain(`Open ${escapeDeceptive(url)} and enter ${escapeDeceptive(code)}`)

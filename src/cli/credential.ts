@@ -6,6 +6,14 @@ import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, Us
 import { tableLines } from './table.ts'
 
 const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
+/** Whose account is meant, of a credential that has several. */
+export const accountOptions = { agent: { type: 'string' }, owner: { type: 'string' } } as const
+
+export const accountIn = ({ agent, owner }: { readonly agent?: string; readonly owner?: string }) => ({
+  ...(agent !== undefined && { agentId: agent }),
+  ...(owner !== undefined && { ownerId: owner }),
+})
+
 const usual = `${atHelp}\n${jsonHelp}`
 
 export const listing: Command = {
@@ -76,22 +84,23 @@ export function printState(shell: Shell, { json }: { readonly json?: boolean }, 
 }
 
 export const disconnecting: Command = {
-  help: `usage: agent-gateway credential disconnect NAME [--json] [--at ADDRESS] [--config FILE]
+  help: `usage: agent-gateway credential disconnect NAME [--agent ID | --owner OWNER] [--json] [--at ADDRESS] [--config FILE]
 
 Removes what a person has granted. When it returns, no gateway sends it any more; then it is revoked at its server, if
 that says where.
 ${gatewayHelp}
 
+  --agent ID, --owner OWNER  whose account, with type Connect
 ${usual}: ok, revoked
 ${configHelp}
 
 Examples:
   agent-gateway credential disconnect calendar`,
   async run(shell) {
-    const { values, positionals } = readArgs(shell, options, 1)
+    const { values, positionals } = readArgs(shell, { ...options, ...accountOptions }, 1)
     const name = nameIn(positionals)
     const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
-    const path = `/credentials/${encodeURIComponent(name)}/token`
+    const path = `/credentials/${encodeURIComponent(name)}/token?${new URLSearchParams(accountIn(values))}`
     const { revoked } = await askGateway<{ readonly revoked: boolean }>(shell, parts, { method: 'DELETE', path })
     if (values.json === true) printJson(shell, { ok: true, revoked })
     else if (revoked) shell.print(`${name} is disconnected, and its token revoked.`)

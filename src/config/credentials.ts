@@ -1,4 +1,4 @@
-import { awsName, commandPart, credentialName, httpsUrl, jsonPointer, variableName } from './formats.ts'
+import { awsName, commandPart, credentialName, httpsUrl, jsonPointer, queryParameter, variableName } from './formats.ts'
 import { choice, integer, list, objects, optional, type SettingValues } from './setting.ts'
 
 /** Secrets by name: where the gateway reads them. */
@@ -27,6 +27,7 @@ export const secrets = objects(
 const tokenTypes = [
   'ClientCredentials',
   'RefreshToken',
+  'Connect',
   'JwtBearer',
   'TokenExchange',
   'AgentTokenExchange',
@@ -63,6 +64,13 @@ export const credentials = objects(
     ResourceSecret: optional(
       'Name of the secret of that client. Without it: the key of PrivateKeyJwt, or a public client.',
       credentialName,
+    ),
+    AuthorizationUrl: optional('Page of consent of a server without a document, for Connect.', httpsUrl),
+    Parameters: list('Further parameters of that page, such as access_type=offline of Google.', queryParameter),
+    Per: choice(
+      ['Agent', 'Owner', 'All'],
+      'Agent',
+      'Whose account requests get with Connect: that of their agent, of its owner, or one of all agents.',
     ),
     Scope: optional('Scope that is asked for.'),
     Audience: optional(
@@ -127,6 +135,7 @@ function storeProblem(secret: SecretSetting, { Credentials, Secrets }: Credentia
     if (name === undefined) continue
     const credential = Credentials.find(({ Name }) => Name === name)
     if (credential === undefined) return 'Credential must name an entry of Credentials'
+    if (credential.Type === 'Connect') return 'Credential must not be of type Connect'
     if (isForAgentToken(credential)) return `a store cannot be read with ${credential.Type}: no agent asks it`
     const read = [credential.Secret, credential.RefreshToken]
     if (read.includes(secret.Name)) return 'its Credential needs this secret itself'
@@ -148,7 +157,7 @@ export function credentialsProblem(
     if (missing.length > 0) return `${missing.join(' and ')} must be set for ${Type}`
     const isLogin = (entry.ClientId === undefined) !== (entry.Subject === undefined)
     if (Type === 'Vault' && !isLogin) return 'ClientId (of AppRole) or Subject (a role) must be set for Vault'
-    return secretProblem(entry, Secrets) ?? serverProblem(entry)
+    return secretProblem(entry, Secrets) ?? serverProblem(entry) ?? consentProblem(entry)
   })
 }
 
@@ -165,7 +174,7 @@ function secretProblem(entry: CredentialSetting, known: readonly SecretSetting[]
 }
 
 /** Types whose client may have no secret: a token, of a person or an agent, says more. */
-const isPublic: ReadonlySet<string> = new Set(['RefreshToken', ...agentTypes])
+const isPublic: ReadonlySet<string> = new Set(['RefreshToken', 'Connect', ...agentTypes])
 
 function agentTokenProblem(
   { Type, Audience, ActorToken, ClientAuth, ResourceClientId, ResourceSecret }: CredentialSetting,
@@ -182,8 +191,21 @@ function agentTokenProblem(
   return problem && `Audience: ${problem}`
 }
 
+/** A document says where people consent; without one the settings must. */
+function consentProblem({ Type, TokenUrl, AuthorizationUrl, Parameters, Per }: CredentialSetting): string | undefined {
+  if (Type === 'Connect') {
+    return TokenUrl !== undefined && AuthorizationUrl === undefined
+      ? 'AuthorizationUrl must be set beside TokenUrl'
+      : undefined
+  }
+  const isOther = AuthorizationUrl !== undefined || Parameters.length > 0 || Per !== 'Agent'
+  return isOther ? `AuthorizationUrl, Parameters and Per must not be set for ${Type}` : undefined
+}
+
 /** Types that ask a server which the settings name. */
-const asksServer: ReadonlySet<string> = new Set(['ClientCredentials', 'RefreshToken', 'TokenExchange', ...agentTypes])
+const asksServer: ReadonlySet<string> = new Set([
+  ...['ClientCredentials', 'RefreshToken', 'Connect', 'TokenExchange', ...agentTypes],
+])
 
 function serverProblem({ Issuer, TokenUrl, Type, McpServer, Resource }: CredentialSetting): string | undefined {
   if (McpServer !== undefined && !asksServer.has(Type)) return `McpServer must not be set for ${Type}`
@@ -202,6 +224,7 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
   Basic: ['Subject'],
   ClientCredentials: ['ClientId'],
   RefreshToken: ['ClientId'],
+  Connect: ['ClientId'],
   JwtBearer: [],
   TokenExchange: [],
   AgentTokenExchange: ['ClientId'],

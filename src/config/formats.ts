@@ -176,5 +176,9 @@ export const pathPrefix: TextFormat = value => {
 }
 
 /** A name that needs no encoding in a query. */
+/** A parameter of a query and its value. */
+export const queryParameter: TextFormat = value =>
+  /^[\w.-]{1,64}=[\x20-\x7e]{1,200}$/.test(value) ? undefined : 'must be NAME=VALUE'
+
 export const queryName: TextFormat = value =>
   /^[\w.-]{1,64}$/.test(value) ? undefined : 'must be up to 64 letters, digits, dots, dashes and underscores'

@@ -94,6 +94,16 @@ export const routes: readonly Route[] = [
     page: later(async () => (await import('./credentials/page.tsx')).CredentialsPage),
   },
   {
+    pattern: '/connect/:name',
+    roles: everyone,
+    page: later(async () => (await import('./credentials/connect.tsx')).ConnectPage),
+  },
+  {
+    pattern: '/connected/:name',
+    roles: everyone,
+    page: later(async () => (await import('./credentials/connect.tsx')).ConnectedPage),
+  },
+  {
     pattern: '/audit',
     name: 'Audit',
     roles: readers,

@@ -63,7 +63,8 @@ export class AgentKeepers {
       obtain: async signal => {
         const asked = clock.now()
         const { Type } = setting
-        if (Type === 'RefreshToken') throw new Error('cannot happen: a refresh token is of no agent')
+        if (Type === 'RefreshToken' || Type === 'Connect')
+          throw new Error('cannot happen: a refresh token is of no agent')
         const obtained = await sources[Type](setting, { ...sourceParts, subjectToken: token }, signal)
         return notBeyond(obtained, endsAt - asked)
       },

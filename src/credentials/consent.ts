@@ -181,3 +181,12 @@ function loginIn(idToken: unknown): string | null {
 }
 
 const maxLogin = 200
+
+/** @param pairs NAME=VALUE each */
+export const parametersIn = (pairs: readonly string[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    pairs.map(text => {
+      const at = text.indexOf('=')
+      return [text.slice(0, at), text.slice(at + 1)]
+    }),
+  )

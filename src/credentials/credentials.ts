@@ -7,7 +7,9 @@ import { type CredentialSetting, isForAgentToken } from '../config/credentials.t
 import type { UpstreamSetting } from '../config/upstreams.ts'
 import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
+import { keyText } from '../storage/credentials.ts'
 import type { AgentRecord } from '../storage/store.ts'
+import { keyFor } from './accounts.ts'
 import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
 import { isSendable } from './obtain.ts'
 import { type CredentialPlace, hasParameter, withCredential } from './placement.ts'
@@ -17,7 +19,7 @@ import { refuseSubject, type SubjectToken } from './subject-token.ts'
 import type { CredentialTable, WantedCredential } from './table.ts'
 
 /** What of an agent says which credentials its requests get. */
-export type CredentialAgent = Pick<AgentRecord, 'id' | 'policyName'>
+export type CredentialAgent = Pick<AgentRecord, 'id' | 'policyName' | 'ownerId' | 'createdAt'>
 
 /** A request that is about to be sent, as far as it says which credentials it gets. */
 export interface CredentialRequest {
@@ -35,9 +37,9 @@ export interface CredentialRequest {
 /** A credential that a request gets. It stays as it was picked when the settings change before the request is sent. */
 export interface PickedCredential extends Omit<WantedCredential, 'name'> {
   readonly place: CredentialPlace
-  /** Name in `Credentials`; undefined for a value that stands in `Upstreams` itself. */
+  /** Which token it is (`keyText`); of another subject it is never sent. Undefined for a value that stands in `Upstreams` itself. */
   readonly name: string | undefined
-  /** The name, or where the value without one comes from. */
+  /** Name in `Credentials`, or where the value without one comes from. */
   readonly source: string
   /** The value, for one without a name. */
   readonly value: string
@@ -97,6 +99,8 @@ interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'sou
   readonly signer: CredentialSetting | undefined
   /** Whether it is had for the token of the agent. */
   readonly isForToken: boolean
+  /** Undefined for a value that stands in `Upstreams` itself. */
+  readonly credential: CredentialSetting | undefined
   readonly setting: UpstreamSetting
   readonly host: HostAndPort
 }
@@ -168,7 +172,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
   const picked: PickedCredential[] = []
   const taken = new Set<string>()
   for (const entry of entries) {
-    const { setting, place, name, source, value, prefix, signer, isForToken } = entry
+    const { setting, place, credential, source, value, prefix, signer, isForToken } = entry
     // Of several entries for one place the first counts.
     const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
     if (taken.has(key) || !applies(entry, request)) continue
@@ -179,6 +183,7 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
       if (setting.Override === 'Refuse') return conflict(place)
       continue
     }
+    const name = credential && keyText(keyFor(credential, request.agent))
     const subject = isForToken ? request.subjectToken : undefined
     if (isForToken && subject === undefined) return refuseSubject(source, request.isApproved === true)
     picked.push({ place, name, source, value, prefix, scope, subject, state: undefined, sent: undefined })
@@ -209,7 +214,7 @@ async function entryOf(setting: UpstreamSetting, index: number, options: Credent
   return {
     ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
     source: Credential ?? ValueFromEnv ?? ValueFromFile ?? '',
-    signer: type === 'Aws' ? credential : undefined,
+    ...{ credential, signer: type === 'Aws' ? credential : undefined },
     isForToken: isForAgentToken({ Type: type }),
     value: await readValue(setting, index, options),
     prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
@@ -274,15 +279,16 @@ function conflict({ header, query }: CredentialPlace): Refusal {
 
 /** Names of credentials, for people; undefined when none has one. */
 export const namesOf = (picked: readonly PickedCredential[] | undefined): string | undefined =>
-  picked?.flatMap(({ name }) => name ?? []).join(' ') || undefined
+  picked?.flatMap(({ name, source }) => (name === undefined ? [] : source)).join(' ') || undefined
 
 /** What a request is sent with, so that another credential shows: never a value. Empty when it gets none. */
 export const identitiesOf = (picked: readonly PickedCredential[] | undefined): string =>
   (picked ?? []).map(identityOf).join(', ')
 
-function identityOf({ place, source, scope }: PickedCredential): string {
+function identityOf({ place, source, name = source, scope }: PickedCredential): string {
   const signed = scope === undefined ? '' : ` for ${scope.service} in ${scope.region}`
-  return `${placeText(place)} from ${source}${signed}`
+  // With the subject: approved for one account is not approved for another.
+  return `${placeText(place)} from ${name}${signed}`
 }
 
 export const placeText = ({ header, query }: CredentialPlace): string => (query === undefined ? header : `?${query}`)

@@ -52,9 +52,10 @@ export class CredentialKeeper {
   lastUsedAt: number | undefined = undefined
   readonly #stopping = new AbortController()
 
-  constructor(setting: CredentialSetting, parts: KeeperParts) {
+  /** @param name key of an account (`keyText`); the name of the credential when absent */
+  constructor(setting: CredentialSetting, parts: KeeperParts, name: string = setting.Name ?? '') {
     this.setting = setting
-    this.name = setting.Name ?? ''
+    this.name = name
     this.#parts = parts
     this.#state = {
       ...{ name: this.name, version: 0, value: undefined },
@@ -110,6 +111,10 @@ export class CredentialKeeper {
     this.#failures = 0
     if (this.#running !== undefined) this.#isStale = true
     await this.#renew(this.#parts.clock.steady())
+  }
+
+  noteUse(): void {
+    this.lastUsedAt = this.#parts.clock.now()
   }
 
   close(): void {

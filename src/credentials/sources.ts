@@ -2,8 +2,11 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { awsKeys } from './aws.ts'
 import { type Obtain, secretOf, sendable } from './obtain.ts'
 
+/** Types whose tokens a person grants, and the store keeps. */
+export type StoredType = 'RefreshToken' | 'Connect'
+
 /** How the value of each type is had that is not kept in the store. What speaks with token servers is loaded when the first one is needed. */
-export const sources: Readonly<Record<Exclude<CredentialSetting['Type'], 'RefreshToken'>, Obtain>> = {
+export const sources: Readonly<Record<Exclude<CredentialSetting['Type'], StoredType>, Obtain>> = {
   Value: async (setting, { secrets }) => ({
     value: sendable(await secrets.read(secretOf(setting)), setting),
     lifetimeMs: Number.POSITIVE_INFINITY,

@@ -1,5 +1,6 @@
 /** What the gateway adds for a credential at a moment. Structured clone carries it to the other threads. */
 export interface CredentialState {
+  /** Its key as a text (`keyText`): the name, and whose account it is. */
   readonly name: string
   /** Another number for each value. */
   readonly version: number
@@ -11,6 +12,8 @@ export interface CredentialState {
   readonly renewAt: number
   /** Why there is no newer value; undefined when the last attempt succeeded. */
   readonly problem: CredentialProblem | undefined
+  /** Its account is gone for good, and need not be remembered. */
+  readonly isGone?: boolean
 }
 
 /** `failing`: another attempt may succeed. `needed`: a person must do something first. */

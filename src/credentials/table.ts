@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { type CredentialKey, parseKey } from '../storage/credentials.ts'
 import { AgentCache } from './agent-cache.ts'
 import { type CredentialState, type FreshCredential, isFresh } from './state.ts'
 import { refuseExchange, refuseSubject, type SubjectToken } from './subject-token.ts'
@@ -58,6 +59,8 @@ export interface CredentialTableParts {
   /** Called at most once a second for each credential. */
   readonly onUse: (name: string) => unknown
   readonly clock: Pick<Clock, 'steady' | 'now'>
+  /** Where a person connects an account; absent or undefined when the settings do not say where the console is. */
+  readonly connectUrl?: (key: CredentialKey) => string | undefined
   /** In the first thread: they know the same tokens. */
   readonly keepers?: Pick<CredentialTable, 'forget' | 'sweep'>
 }
@@ -86,7 +89,8 @@ function createStates(known: readonly CredentialState[]) {
     /** An answer may come after a change that was made meanwhile. */
     set(state: CredentialState): void {
       const entry = shared.get(state.name)
-      if (entry === undefined) shared.set(state.name, newEntry(state))
+      if (state.isGone) shared.delete(state.name)
+      else if (entry === undefined) shared.set(state.name, newEntry(state))
       else if (state.version >= entry.state.version) entry.state = state
     },
     setOf(wanted: WantedCredential, subject: SubjectToken, state: CredentialState): void {
@@ -99,7 +103,8 @@ function createStates(known: readonly CredentialState[]) {
   }
 }
 
-export function createCredentialTable({ known, need, onUse, clock, keepers }: CredentialTableParts): CredentialTable {
+export function createCredentialTable(parts: CredentialTableParts): CredentialTable {
+  const { known, need, onUse, clock, keepers } = parts
   const { ofAgents, entryOf, stateOf, set, setOf } = createStates(known)
   let waiting = 0
 
@@ -125,8 +130,7 @@ export function createCredentialTable({ known, need, onUse, clock, keepers }: Cr
     }
   }
   const renewAhead = (wanted: WantedCredential): void => {
-    const entry = entryOf(wanted)
-    const now = clock.steady()
+    const [entry, now] = [entryOf(wanted), clock.steady()]
     if (entry === undefined || now < entry.state.renewAt || now - entry.askedAt < askAgainMs) return
     entry.askedAt = now
     // The request goes on with the value that there is; the keeper tells people of a failure.
@@ -140,7 +144,9 @@ export function createCredentialTable({ known, need, onUse, clock, keepers }: Cr
         return undefined
       }
       if (waiting >= maxWaiting) return refuse('busy')
-      return ask(wanted).then(() => (lasts(wanted, isOnce) ? undefined : refuseMissing(wanted, stateOf(wanted))))
+      return ask(wanted).then(() =>
+        lasts(wanted, isOnce) ? undefined : refuseMissing(wanted, stateOf(wanted), parts.connectUrl),
+      )
     },
     async renew(wanted, refused) {
       if (waiting < maxWaiting) await ask(wanted, refused)
@@ -177,9 +183,18 @@ const newEntry = (state: CredentialState, endsAt = Number.POSITIVE_INFINITY): Ta
 export const keyOf = (name: string, { digest }: SubjectToken): string => `${name} ${digest}`
 
 /** What is wrong is for people: the keeper logs it, and `GET /credentials` shows it. */
-function refuseMissing({ name, subject }: WantedCredential, state: CredentialState | undefined): Refusal {
-  const members = { credential: name }
+function refuseMissing(
+  { name, subject }: WantedCredential,
+  state: CredentialState | undefined,
+  connectUrl: CredentialTableParts['connectUrl'],
+): Refusal {
+  const key = parseKey(name)
+  const members = { credential: key.name }
   if (state?.problem?.kind !== 'needed') return refuse('credential_unavailable', undefined, { members })
-  if (subject === undefined) return refuse('credential_needed', undefined, { members })
-  return subject.token === undefined ? refuseSubject(name, true) : refuseExchange(name)
+  if (subject !== undefined) return subject.token === undefined ? refuseSubject(name, true) : refuseExchange(name)
+  if (key.subject === '') return refuse('credential_needed', undefined, { members })
+  const connect = connectUrl?.(key)
+  const where = connect === undefined ? 'in the console of the gateway' : `at ${connect}`
+  const detail = `A person must connect the account ${key.name} first, ${where}. A retry before that does not help.`
+  return refuse('credential_needed', detail, { members: { ...members, ...(connect && { connect }) } })
 }

@@ -1,8 +1,10 @@
 import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import type { UpstreamSetting } from '../config/upstreams.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { subjectFacts } from '../storage/credentials.ts'
 import type { CredentialKeeper } from './keeper.ts'
 import { isFresh } from './state.ts'
+import type { OpenedRow } from './stored-row.ts'
 
 export const credentialStates = ['unused', 'ready', 'renewing', 'failing', 'needed'] as const
 
@@ -10,9 +12,16 @@ export const credentialStates = ['unused', 'ready', 'renewing', 'failing', 'need
 export interface CredentialView {
   readonly name: string
   readonly type: CredentialSetting['Type']
+  /** Whose accounts it has; null when all requests share one value. */
+  readonly per: CredentialSetting['Per'] | null
+  /** What people are asked to grant; null when the settings do not say. */
+  readonly scope: string | null
   /** Hosts that get it, as `Upstreams` writes them. */
   readonly hosts: readonly string[]
-  /** `unused`: no request has needed it yet. `failing`: there is a problem, and another attempt may succeed. */
+  /**
+   * `unused`: no request has needed it yet. `failing`: there is a problem, and another attempt may succeed. Of accounts it is that
+   * of the one with the gravest problem, of those that requests have needed.
+   */
   readonly state: (typeof credentialStates)[number]
   /** Whether requests get it now, although the last attempt to renew it may have failed. */
   readonly usable: boolean
@@ -23,9 +32,28 @@ export interface CredentialView {
   readonly lastUsedAt: string | null
   /** Null when there is none. */
   readonly problem: string | null
+  /** Of the agent that was asked for: null when nobody has connected one. Absent: no agent was asked for, or it has no accounts. */
+  readonly account?: AccountView | null
 }
 
-const timeText = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
+/** An account of a person as the API shows it: never its tokens. */
+export interface AccountView {
+  /** Whose it is; both null: of all agents. */
+  readonly agentId: string | null
+  readonly ownerId: string | null
+  /** `needed`: it must be connected again. */
+  readonly state: 'ready' | 'failing' | 'needed'
+  /** Who it is at its server, as that says. */
+  readonly login: string | null
+  readonly scope: string | null
+  readonly connectedBy: string | null
+  readonly connectedAt: string | null
+  /** Until when its access token is sent; null when it does not end, or there is none. */
+  readonly expiresAt: string | null
+  readonly problem: string | null
+}
+
+const timeText = (at: number | null | undefined): string | null => (at == null ? null : new Date(at).toISOString())
 
 export function stateOf({ state, isRenewing, renewedAt }: CredentialKeeper): CredentialView['state'] {
   if (state.problem !== undefined) return state.problem.kind
@@ -33,21 +61,43 @@ export function stateOf({ state, isRenewing, renewedAt }: CredentialKeeper): Cre
   return renewedAt === undefined ? 'unused' : 'ready'
 }
 
-export function viewOf(keeper: CredentialKeeper, upstreams: readonly UpstreamSetting[], clock: Clock): CredentialView {
-  const { state, name, setting, renewedAt, lastUsedAt } = keeper
-  const { problem, freshUntil, value } = state
+/** A credential, or the account of it with the gravest problem. @param keepers none: no request has needed it */
+export function viewOf(
+  { Name: name = '', Type, Per, Scope }: CredentialSetting,
+  keepers: readonly CredentialKeeper[],
+  { upstreams, clock }: { readonly upstreams: readonly UpstreamSetting[]; readonly clock: Clock },
+): CredentialView {
+  const gravity = (keeper: CredentialKeeper) => credentialStates.indexOf(stateOf(keeper))
+  const [worst] = keepers.toSorted((a, b) => gravity(b) - gravity(a))
   const steady = clock.steady()
-  const usable = isForAgentToken(setting) ? problem === undefined : isFresh(state, steady)
-  const isEndless = freshUntil === Number.POSITIVE_INFINITY
+  const usable = isForAgentToken({ Type })
+    ? worst?.state.problem === undefined
+    : keepers.some(({ state }) => isFresh(state, steady))
+  const { freshUntil = 0, problem } = worst?.state ?? {}
+  const ends = worst !== undefined && isFresh(worst.state, steady) && freshUntil !== Number.POSITIVE_INFINITY
+  const isConnected = Type === 'Connect'
   return {
-    ...{ name, type: setting.Type },
+    ...{ name, type: Type, per: isConnected ? Per : null, scope: isConnected ? (Scope ?? null) : null },
     hosts: [...new Set(upstreams.flatMap(({ Credential, Host = '' }) => (Credential === name ? [Host] : [])))],
-    state: stateOf(keeper),
+    state: worst === undefined ? 'unused' : stateOf(worst),
     usable,
-    expiresAt:
-      usable && !isEndless && value !== undefined ? new Date(clock.now() + freshUntil - steady).toISOString() : null,
-    renewedAt: timeText(renewedAt),
-    lastUsedAt: timeText(lastUsedAt),
+    expiresAt: ends ? timeText(clock.now() + freshUntil - steady) : null,
+    renewedAt: timeText(worst?.renewedAt),
+    lastUsedAt: timeText(worst?.lastUsedAt),
     problem: problem?.text ?? null,
+  }
+}
+
+/** @param keeper absent: no request of this gateway has needed it */
+export function accountView(subject: string, row: OpenedRow, keeper: CredentialKeeper | undefined): AccountView {
+  const { agentId = null, ownerId = null } = subjectFacts(subject)
+  const { access, account } = row.held
+  const problem = keeper?.state.problem
+  return {
+    ...{ agentId, ownerId },
+    state: row.state === 'needed' ? 'needed' : (problem?.kind ?? 'ready'),
+    ...{ login: account?.login ?? null, scope: account?.scope ?? null },
+    ...{ connectedBy: account?.by ?? null, connectedAt: timeText(account?.at) },
+    ...{ expiresAt: timeText(access?.until), problem: problem?.text ?? null },
   }
 }

@@ -7,6 +7,7 @@ import type { PublicNames } from '../http/virtual-hosts.ts'
 import type { Log } from '../log/log.ts'
 import type { LogStatus } from '../log/output.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { type CredentialKey, subjectFacts } from '../storage/credentials.ts'
 import type { Store } from '../storage/store.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -61,6 +62,13 @@ export function publicNames(config: Config): PublicNames {
 /** The origin under which people reach the console; undefined when it is not configured. */
 export const consoleUrlOf = ({ System }: Config): string | undefined =>
   originOf(System.Server.Management.Enabled ? System.Server.Management.PublicUrl : System.PublicUrl)
+
+/** Where a person connects an account. */
+export function connectUrlOf(config: Config): (key: CredentialKey) => string | undefined {
+  const origin = consoleUrlOf(config)
+  return ({ name, subject }) =>
+    origin && `${origin}/console/#/connect/${name}?${new URLSearchParams(subjectFacts(subject))}`
+}
 
 const originOf = (url: string | undefined) => (url === undefined ? undefined : new URL(url).origin)
 

@@ -7,23 +7,29 @@ import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
+import type { SealingKeys } from '../credentials/stored-row.ts'
 import { type CredentialTable, createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
+import { connectUrlOf } from './base.ts'
+import { CredentialKeepers } from './credential-keepers.ts'
 import {
   type CredentialStore,
   createAttemptNotes,
-  followStore,
-  type KeptCredential,
+  createGrants,
+  followChanges,
+  type GrantMaker,
   keptOf,
 } from './kept-credential.ts'
 
 /** The credentials of `Credentials`, kept by the first thread for all of them. */
 export interface KeptCredentials {
   readonly table: CredentialTable
-  readonly all: readonly KeptCredential[]
+  readonly keepers: CredentialKeepers
+  /** Undefined until the store is followed. */
+  readonly sealingKeys: () => SealingKeys | undefined
   /** For requests of the gateway to token servers. */
   readonly sourceParts: SourceParts
   states(): readonly CredentialState[]
@@ -72,43 +78,40 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
     return Promise.all(listeners.map(listener => listener(state)))
   }
   const notes = createAttemptNotes(parts)
-  const { all, keepers, keeperOf, agentKeepers, need } = openKeepers(config, { clock, sourceParts, onState, notes })
-  const noteUse = (name: string) => {
-    keeperOf(name).lastUsedAt = clock.now()
-  }
-  const states = () => keepers.map(({ state }) => state)
-  const table = createCredentialTable({ known: states(), need, onUse: noteUse, clock, keepers: agentKeepers })
+  const opened = openKeepers(config, { clock, sourceParts, onState, notes })
+  const { keepers, agentKeepers, need } = opened
+  const noteUse = (key: string) => keepers.of(key).keeper.noteUse()
+  const states = () => keepers.all.map(({ keeper }) => keeper.state)
+  const table = createCredentialTable({
+    ...{ known: states(), need, onUse: noteUse, clock, keepers: agentKeepers, connectUrl: connectUrlOf(config) },
+  })
+  // A stored token is good whatever its client secret is, and there may be thousands.
+  const shared = keepers.shared.map(({ keeper }) => keeper)
 
-  const readSecrets = async () => {
-    const known = config.Secrets.filter(({ FromCommand, FromUrl }) => FromCommand.length === 0 && FromUrl === undefined)
-    await Promise.all(known.map(({ Name = '' }) => secrets.read(Name)))
-    await secrets.changed()
-    return new Set(known.map(({ Name }) => Name))
-  }
-  const readable = await readSecrets()
-  const atOnce = keepers.filter(({ setting }) => isStatic(setting) && readable.has(secretOf(setting)))
-  await restartAll(atOnce)
+  const readable = await readSecrets(config, secrets)
+  await restartAll(shared.filter(({ setting }) => isStatic(setting) && readable.has(secretOf(setting))))
 
   return {
-    ...{ table, all, sourceParts, states, need, noteUse },
+    ...{ table, keepers, sourceParts, states, need, noteUse },
+    sealingKeys: opened.sealingKeys,
     follow: listener => listeners.push(listener),
     async followStore(stored) {
       notes.useStore(stored)
-      await followStore(all, stored, { ...sourceParts, clock })
+      await opened.followStore(stored)
     },
     async reload() {
-      await readSecrets()
-      await restartAll(keepers.filter(isInUse))
+      await readSecrets(config, secrets)
+      await restartAll(shared.filter(isInUse))
     },
     async sweep() {
       const changed = await secrets.changed()
-      const stale = keepers.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))
+      const stale = shared.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))
       await restartAll(stale).catch(() => {})
-      await Promise.all(all.map(({ grant }) => grant?.sweep()))
+      await Promise.all(keepers.all.map(({ grant }) => grant?.sweep()))
     },
     close() {
       stopping.abort()
-      for (const keeper of keepers) keeper.close()
+      for (const { keeper } of keepers.all) keeper.close()
     },
   }
 }
@@ -119,29 +122,39 @@ interface KeepersParts extends Pick<KeptCredentialParts, 'clock'>, Pick<KeeperPa
 }
 
 function openKeepers(config: Config, { clock, sourceParts, onState, notes }: KeepersParts) {
-  const all = config.Credentials.map(setting => keptOf(setting, { clock, sourceParts, onState, ...notes }))
-  const keepers = all.map(({ keeper }) => keeper)
-  const keeperOf = (name: string): CredentialKeeper => {
-    const keeper = keepers.find(one => one.name === name)
-    if (keeper === undefined) throw new Error(`cannot happen: the credential ${name} is not configured`)
-    return keeper
-  }
+  let grants: GrantMaker | undefined
+  const keepers = new CredentialKeepers(config.Credentials, (setting, key) => {
+    const kept = keptOf(setting, key, { clock, sourceParts, onState, ...notes })
+    grants?.add(kept)
+    return kept
+  })
   const agentKeepers = new AgentKeepers({
     ...{ clock, sourceParts },
     // The credential itself shows how the last attempt for any agent went. A token that its server refuses says nothing of others.
     onAttempt(name, problem, agentId) {
       if (problem?.kind === 'needed') return notes.onRefused(name, problem, agentId)
-      const keeper = keeperOf(name)
+      const { keeper } = keepers.of(name)
       notes.onAttempt(name, problem, keeper.state.problem)
       void keeper.adopt(undefined, problem)
       if (problem === undefined) keeper.renewedAt = clock.now()
     },
   })
   const need: NeedCredential = async (name, refused, subject) => {
-    const keeper = keeperOf(name)
+    const { keeper } = keepers.of(name)
     return subject === undefined ? keeper.renewed(refused) : agentKeepers.renewed(keeper.setting, subject, refused)
   }
-  return { all, keepers, keeperOf, agentKeepers, need }
+  return {
+    ...{ keepers, agentKeepers, need, sealingKeys: () => grants?.sealingKeys },
+    async followStore(stored: CredentialStore) {
+      grants = createGrants(stored, { ...sourceParts, clock })
+      for (const kept of keepers.all) grants.add(kept)
+      await followChanges(keepers, stored, ({ keeper }) => {
+        keeper.close()
+        keepers.forget(keeper.name)
+        return onState({ ...keeper.state, isGone: true })
+      })
+    },
+  }
 }
 
 /** What speaks with stores is loaded when the first one is needed. */
@@ -153,6 +166,14 @@ const openSecrets = (config: Config, parts: KeptCredentialParts & Pick<SecretUrl
       return readSecretUrl(setting, { ...parts, credentials: config.Credentials })
     },
   })
+
+/** Those that neither a program nor a store has. Resolves with their names. */
+async function readSecrets({ Secrets }: Config, secrets: Secrets): Promise<ReadonlySet<string | undefined>> {
+  const known = Secrets.filter(({ FromCommand, FromUrl }) => FromCommand.length === 0 && FromUrl === undefined)
+  await Promise.all(known.map(({ Name = '' }) => secrets.read(Name)))
+  await secrets.changed()
+  return new Set(known.map(({ Name }) => Name))
+}
 
 /** @throws StartupError */
 async function restartAll(keepers: readonly CredentialKeeper[]): Promise<void> {

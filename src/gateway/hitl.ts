@@ -215,8 +215,8 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
   return picked === undefined || isRefusal(picked) ? [] : picked.map(describe)
 }
 
-function describe({ place, name }: PickedCredential): string {
-  return name === undefined ? placeText(place) : `${placeText(place)} (${name})`
+function describe({ place, name, source }: PickedCredential): string {
+  return name === undefined ? placeText(place) : `${placeText(place)} (${source})`
 }
 
 type HeldItem = Parameters<HitlOptions['addedFields']>[0]

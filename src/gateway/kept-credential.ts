@@ -2,23 +2,18 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import type { Config } from '../config/schema.ts'
 import { CredentialKeeper, type KeeperParts } from '../credentials/keeper.ts'
 import type { SourceParts } from '../credentials/obtain.ts'
-import { sources } from '../credentials/sources.ts'
+import { type StoredType, sources } from '../credentials/sources.ts'
 import type { CredentialError } from '../credentials/state.ts'
 import { StoredGrant, type StoredGrantParts } from '../credentials/stored-grant.ts'
+import type { SealingKeys } from '../credentials/stored-row.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { CredentialNotes } from '../storage/credentials.ts'
+import { type CredentialKey, type CredentialNotes, keyText, parseKey, subjectFacts } from '../storage/credentials.ts'
 import type { Store } from '../storage/store.ts'
 import { credentialRenewals } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { CredentialKeepers, KeptCredential } from './credential-keepers.ts'
 import { sealingKeys } from './keys.ts'
-
-/** A credential of `Credentials`. */
-export interface KeptCredential {
-  readonly keeper: CredentialKeeper
-  /** What the store has of it; undefined for types that it does not keep, and before the store is followed. */
-  grant: StoredGrant | undefined
-}
 
 /** Where granted tokens are, and what happened to credentials. Commands have no store, and send no credential. */
 export interface CredentialStore {
@@ -32,37 +27,61 @@ interface KeptParts extends Pick<KeeperParts, 'clock' | 'onState' | 'onAttempt'>
   readonly sourceParts: SourceParts
 }
 
-export function keptOf(setting: CredentialSetting, { sourceParts, ...parts }: KeptParts): KeptCredential {
+export function keptOf(
+  setting: CredentialSetting,
+  key: CredentialKey,
+  { sourceParts, ...parts }: KeptParts,
+): KeptCredential {
   const { Type } = setting
   const obtain: KeeperParts['obtain'] = async (signal, current) => {
-    if (Type !== 'RefreshToken') return sources[Type](setting, { ...sourceParts, current }, signal)
+    if (!isStored(Type)) return sources[Type](setting, { ...sourceParts, current }, signal)
     if (kept.grant === undefined) throw new Error('cannot happen: a credential is sent before the store is there')
     return kept.grant.obtain(signal)
   }
-  const kept: KeptCredential = { keeper: new CredentialKeeper(setting, { ...parts, obtain }), grant: undefined }
+  const keeper = new CredentialKeeper(setting, { ...parts, obtain }, keyText(key))
+  const kept: KeptCredential = { key, keeper, grant: undefined }
   return kept
 }
 
+const isStored = (type: CredentialSetting['Type']): type is StoredType => type === 'RefreshToken' || type === 'Connect'
+
+export interface GrantMaker {
+  readonly sealingKeys: SealingKeys
+  /** Gives a credential what the store has of it, if it keeps such ones. */
+  add(kept: KeptCredential): void
+}
+
 /** From here on granted tokens are those of the store. */
-export async function followStore(
-  all: readonly KeptCredential[],
+export function createGrants(
   { config, store, identity, report }: CredentialStore,
   parts: SourceParts & { readonly clock: Clock },
-): Promise<void> {
+): GrantMaker {
   const keys = sealingKeys(config, identity.tokens.secret)
-  const grants = new Map<string, StoredGrant>()
-  for (const kept of all) {
-    const { keeper } = kept
-    if (keeper.setting.Type !== 'RefreshToken') continue
-    const onChange: StoredGrantParts['onChange'] = (...what) => keeper.adopt(...what)
-    const more = { table: store.credentials, sealingKeys: keys, onChange, report }
-    kept.grant = new StoredGrant(keeper.setting, { ...parts, ...more })
-    grants.set(keeper.name, kept.grant)
+  return {
+    sealingKeys: keys,
+    add(kept) {
+      const { keeper, key } = kept
+      if (!isStored(keeper.setting.Type)) return
+      const onChange: StoredGrantParts['onChange'] = (...what) => keeper.adopt(...what)
+      const more = { table: store.credentials, sealingKeys: keys, onChange, report }
+      kept.grant = new StoredGrant(keeper.setting, { ...parts, ...more }, key.subject)
+    },
   }
-  if (grants.size === 0) return
+}
+
+/** Changes that this gateway or another one has stored are in force here from now on. @param onGone called when an account is gone for good */
+export async function followChanges(
+  keepers: CredentialKeepers,
+  { store }: CredentialStore,
+  onGone: (kept: KeptCredential) => unknown,
+): Promise<void> {
   await store.feed.credentials.follow({
-    load: () => Promise.all([...grants.values()].map(grant => grant.follow(undefined))),
-    change: (name, now) => grants.get(name)?.follow(now?.version),
+    load: () => Promise.all(keepers.all.map(({ grant }) => grant?.follow(undefined))),
+    async change(key, now) {
+      const kept = keepers.find(key)
+      await kept?.grant?.follow(now?.version)
+      if (now === undefined && kept !== undefined) await onGone(kept)
+    },
   })
 }
 
@@ -75,16 +94,18 @@ interface AttemptParts {
 /** Tells people how attempts end: in the audit trail, once it is there, only when it is another outcome than before. */
 export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
   let stored: CredentialStore | undefined
-  const onAttempt: KeeperParts['onAttempt'] = (name, problem, before) => {
+  const onAttempt: KeeperParts['onAttempt'] = (text, problem, before) => {
+    const key = parseKey(text)
+    const facts = { credential: key.name, ...subjectFacts(key.subject) }
     metrics?.count(credentialRenewals, problem?.kind ?? 'renewed')
     if (problem === undefined) {
-      log?.debug({ credential: name }, 'a credential has a new value')
+      log?.debug(facts, 'a credential has a new value')
       return
     }
-    log?.error({ credential: name, reason: problem.message }, 'a credential has no new value')
+    log?.error({ ...facts, reason: problem.message }, 'a credential has no new value')
     if (problem.kind === before?.kind || stored === undefined) return
     const { store, report } = stored
-    store.credentials.note(notesOf(name, problem, clock.now())).catch(error => {
+    store.credentials.note(notesOf(key, problem, clock.now())).catch(error => {
       report('it could not be recorded that a credential has failed', error)
     })
   }
@@ -104,10 +125,11 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
   }
 }
 
-function notesOf(name: string, { kind, message }: CredentialError, at: number): CredentialNotes {
-  const details = { state: kind, problem: message }
+function notesOf({ name, subject }: CredentialKey, { kind, message }: CredentialError, at: number): CredentialNotes {
+  const facts = subjectFacts(subject)
+  const details = { ...facts, state: kind, problem: message }
   const entry = { at, actor: 'gateway', action: 'credential.failed', subject: name, requestId: null, details }
   if (kind !== 'needed') return { entry }
-  const data = { agentId: '', credential: name, cause: message }
+  const data = { agentId: '', ...facts, credential: name, cause: message }
   return { entry, event: { type: 'credentialNeeded', at, hitlId: null, data } }
 }

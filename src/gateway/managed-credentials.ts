@@ -1,51 +1,120 @@
 import type { By } from '../agents/registry.ts'
-import { isForAgentToken } from '../config/credentials.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
+import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import { isFor } from '../credentials/credentials.ts'
-import { viewOf } from '../credentials/view.ts'
-import type { ManagementParts } from '../management/parts.ts'
-import type { AuditEntry } from '../storage/store.ts'
+import type { CredentialKeeper } from '../credentials/keeper.ts'
+import type { StoredGrant } from '../credentials/stored-grant.ts'
+import { type CredentialView, viewOf } from '../credentials/view.ts'
+import type { AskingPerson, ManagedCredentials } from '../management/credential-parts.ts'
+import type { AgentRecord, AuditEntry } from '../storage/store.ts'
 import type { Base } from './base.ts'
-import type { KeptCredential } from './kept-credential.ts'
+import type { KeptCredentials } from './credentials.ts'
+import type { Identity } from './identity.ts'
+import { endGrant, ManagedAccounts } from './managed-accounts.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface ManagedCredentialParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
   readonly upstreams: Pick<Upstreams, 'keptCredentials'>
+  readonly identity: Pick<Identity, 'registry'>
 }
 
 /** The credentials for the API. */
-export function manageCredentials(parts: ManagedCredentialParts): ManagementParts['credentials'] {
-  const { config, clock, store, upstreams } = parts
-  const all = upstreams.keptCredentials?.all ?? []
-  const find = (subject: string) => all.find(({ keeper }) => keeper.name === subject)
-  const show = ({ keeper }: KeptCredential) => viewOf(keeper, config.Upstreams, clock)
-  const entry = (action: string, subject: string, by: By): AuditEntry => ({
-    ...{ at: clock.now(), ...by, action, subject, details: {} },
-  })
+export function manageCredentials(parts: ManagedCredentialParts): ManagedCredentials {
+  const kept = parts.upstreams.keptCredentials
+  if (kept === undefined) throw new Error('cannot happen: the first thread keeps no credentials')
+  const accounts = new ManagedAccounts({ ...parts, registry: parts.identity.registry, kept })
+  const shared = new SharedCredentials(parts, kept)
+  const settingOf = (name: string) => parts.config.Credentials.find(({ Name }) => Name === name)
   return {
-    list(agent) {
-      if (agent === undefined) return all.map(show)
-      const upstreams = config.Upstreams.filter(setting => isFor(setting, agent))
-      return all.map(({ keeper }) => viewOf(keeper, upstreams, clock)).filter(({ hosts }) => hosts.length > 0)
+    list: async agent => (agent === undefined ? shared.list() : Promise.all(shared.listOf(agent, accounts))),
+    async renew(name, by) {
+      const setting = settingOf(name)
+      // There may be thousands, and each renewal would use up a refresh token.
+      if (setting?.Type === 'Connect') return refuse('wrong_state', 'Accounts are renewed when requests need them.')
+      if (setting !== undefined && isForAgentToken(setting)) return refuse('wrong_state', ofAgents)
+      return setting && shared.renew(setting, by)
     },
-    async renew(subject, by) {
-      const found = find(subject)
-      if (found === undefined) return undefined
-      if (isForAgentToken(found.keeper.setting)) return 'ofAgents'
-      await store.audit.append(entry('credential.renew', subject, by))
-      await found.keeper.restart()
-      return show(found)
+    async connect(name, granted, asking) {
+      const setting = settingOf(name)
+      if (setting?.Type === 'Connect') return accounts.put(setting, granted, asking)
+      return setting && shared.connect(setting, granted.refreshToken, asking.by)
     },
-    async connect(subject, refreshToken, by) {
-      const found = find(subject)
-      if (found?.grant === undefined) return found && 'notStored'
-      await found.grant.connect({ refreshToken }, entry('credential.connected', subject, by))
-      return show(found)
+    async disconnect(name, of, asking) {
+      const setting = settingOf(name)
+      if (setting?.Type === 'Connect') return accounts.forget(setting, of, asking)
+      return setting && shared.disconnect(setting, asking)
     },
-    async disconnect(subject, by) {
-      const found = find(subject)
-      if (found?.grant === undefined) return found && 'notStored'
-      const token = await found.grant.disconnect(entry('credential.disconnected', subject, by))
-      return { revoked: token !== undefined && (await found.grant.revoke(token)) }
-    },
+    accounts: name => accounts.list(name),
+    begin: (...asked) => accounts.begin(...asked),
+    finish: (...asked) => accounts.finish(...asked),
+    beforeRemoval: agent => accounts.beforeRemoval(agent),
   }
 }
+
+/** How all are, and what people do with those that all requests share. */
+class SharedCredentials {
+  readonly #parts: ManagedCredentialParts
+  readonly #kept: KeptCredentials
+
+  constructor(parts: ManagedCredentialParts, kept: KeptCredentials) {
+    this.#parts = parts
+    this.#kept = kept
+  }
+
+  list(): readonly CredentialView[] {
+    return this.#parts.config.Credentials.map(setting => this.#show(setting))
+  }
+
+  /** Those that requests of an agent may get. */
+  listOf(agent: AgentRecord, accounts: ManagedAccounts): Promise<CredentialView>[] {
+    const { config } = this.#parts
+    const given = config.Upstreams.filter(setting => isFor(setting, agent))
+    const found = config.Credentials.filter(({ Name }) => given.some(({ Credential }) => Credential === Name))
+    return found.map(async setting => {
+      if (setting.Type !== 'Connect') return this.#show(setting, this.#keepersOf(setting), given)
+      const keeper = this.#kept.keepers.find(accounts.keyOf(setting, agent))?.keeper
+      const account = await accounts.of(setting, agent)
+      return { ...this.#show(setting, keeper === undefined ? [] : [keeper], given), account }
+    })
+  }
+
+  async renew(setting: CredentialSetting, by: By): Promise<CredentialView> {
+    await this.#parts.store.audit.append(this.#entry('credential.renew', setting, by))
+    await Promise.all(this.#keepersOf(setting).map(keeper => keeper.restart()))
+    return this.#show(setting)
+  }
+
+  async connect(setting: CredentialSetting, refreshToken: string, by: By): Promise<CredentialView | Refusal> {
+    const grant = this.#grantOf(setting)
+    if (grant === undefined) return refuse('wrong_state', noToken)
+    await grant.connect({ refreshToken }, this.#entry('credential.connected', setting, by))
+    return this.#show(setting)
+  }
+
+  async disconnect(setting: CredentialSetting, { person, by }: Pick<AskingPerson, 'person' | 'by'>) {
+    if (!person.roles.includes('admin')) return refuse('forbidden', 'This operation needs the role admin.')
+    const grant = this.#grantOf(setting)
+    return grant === undefined
+      ? refuse('wrong_state', noToken)
+      : endGrant(grant, this.#entry('credential.disconnected', setting, by))
+  }
+
+  #grantOf({ Name = '' }: CredentialSetting): StoredGrant | undefined {
+    return this.#kept.keepers.find(Name)?.grant
+  }
+
+  #keepersOf({ Name }: CredentialSetting): readonly CredentialKeeper[] {
+    return this.#kept.keepers.all.flatMap(({ key, keeper }) => (key.name === Name ? [keeper] : []))
+  }
+
+  #show(setting: CredentialSetting, of = this.#keepersOf(setting), upstreams = this.#parts.config.Upstreams) {
+    return viewOf(setting, of, { upstreams, clock: this.#parts.clock })
+  }
+
+  #entry(action: string, { Name: subject = '' }: CredentialSetting, by: By): AuditEntry {
+    return { at: this.#parts.clock.now(), ...by, action, subject, details: {} }
+  }
+}
+
+const noToken = 'Only credentials of the types RefreshToken and Connect keep a token.'
+const ofAgents = 'Each agent has its own, for the token with which it calls: there is none to renew here.'

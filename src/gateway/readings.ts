@@ -105,14 +105,18 @@ function limitReadings({ config }: ReadingParts): readonly MetricSample[] {
   ]
 }
 
-/** Names of credentials are those of the settings. */
-const credentialReadings = ({ upstreams }: ReadingParts): readonly MetricSample[] =>
-  (upstreams.keptCredentials?.all ?? []).flatMap(({ keeper }) =>
-    credentialStates.map(state => ({
-      ...{ name: 'agent_gateway_credential_state', type: 'gauge', value: stateOf(keeper) === state ? 1 : 0 },
-      ...{ help: '1 for the state in which a credential is.', labels: { credential: keeper.name, state } },
-    })),
-  )
+/** Names of credentials are those of the settings: accounts are counted, and not named. */
+function credentialReadings({ upstreams, config }: ReadingParts): readonly MetricSample[] {
+  const states = Map.groupBy(upstreams.keptCredentials?.keepers.all ?? [], ({ key }) => key.name)
+  return config.Credentials.flatMap(({ Name = '' }) => {
+    const found = (states.get(Name) ?? []).map(({ keeper }) => stateOf(keeper))
+    return credentialStates.map(state => ({
+      ...{ name: 'agent_gateway_credential_state', type: 'gauge', value: found.filter(one => one === state).length },
+      ...{ help: '1 for the state in which a credential is; of accounts, how many.' },
+      labels: { credential: Name, state },
+    }))
+  })
+}
 
 /** A store that does not answer must not hide the other metrics. */
 async function storeReadings({ store, clock, config, budgets }: ReadingParts): Promise<readonly MetricSample[]> {

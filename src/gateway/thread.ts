@@ -33,6 +33,7 @@ import { openTokenCheck } from '../tokens/open.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
 import { openAuthority } from './authority.ts'
+import { connectUrlOf } from './base.ts'
 import { createDataPlane, type DataPlane } from './data-plane.ts'
 import { openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
@@ -82,7 +83,10 @@ async function learn() {
   const { metrics } = counters
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)
   const onUse = (name: string) => main.notify('usedCredential', [name])
-  const credentials = createCredentialTable({ known: data.credentials, need, onUse, clock })
+  const credentials = createCredentialTable({
+    ...{ known: data.credentials, need, onUse, clock },
+    connectUrl: connectUrlOf(config),
+  })
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
   const tracing = await openTracing({ config, log, env, clock, metrics, upstreams, channelName: data.channelName })
   const trust = createTally<TrustNote>(

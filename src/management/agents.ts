@@ -9,7 +9,7 @@ import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Operations of spec 4.2 on agents that are registered, and the roles and statuses that go with them. */
-export function agentHandlers({ registry, book, clock }: ManagementParts): Handlers['guarded'] {
+export function agentHandlers({ registry, book, clock, credentials }: ManagementParts): Handlers['guarded'] {
   const change = (transition: Transition) => async (call: ManagementCall) =>
     doneUnlessRefused(await registry.transition(call.named, transition, by(call)))
 
@@ -23,7 +23,13 @@ export function agentHandlers({ registry, book, clock }: ManagementParts): Handl
       const agent = registry.get(call.named)
       return agent === undefined ? refuse('not_found') : jsonReply(200, detail(agent, clock.now()))
     },
-    deleteAgent: async call => doneUnlessRefused(await registry.remove(call.named, by(call))),
+    async deleteAgent(call) {
+      const agent = registry.get(call.named)
+      const revokeAccounts = agent && (await credentials.beforeRemoval(agent))
+      const removed = await registry.remove(call.named, by(call))
+      if (!isRefusal(removed)) revokeAccounts?.()
+      return doneUnlessRefused(removed)
+    },
     async assignPolicy(call) {
       const { policyName } = bodyOf<{ readonly policyName: string | null }>(call)
       if (registry.get(call.named) === undefined) return refuse('not_found')

@@ -75,12 +75,26 @@ export function consoleFileHandlers({ folder, ...settings }: ConsoleFiles): Hand
   return {
     // Paths in the page are relative: a proxy in front may have put a prefix before it.
     getConsoleRoot: () => ({ status: 308, headers: ['Location', 'console/', ...isolation] }),
+    returnFromConsent: ({ named, req }) => ({ status: 303, headers: ['Location', endOf(named, req), ...unkept] }),
     getConsole: call => (page === undefined ? refuse('not_found', notBuilt) : reply(page, call)),
     getConsoleAsset(call) {
       const file = assets.get(call.named)
       return file === undefined ? refuse('not_found') : reply(file, call)
     },
   }
+}
+
+const unkept = ['Cache-Control', 'no-store', ...isolation]
+
+/** What a server adds to the address that it comes back to (RFC 6749 section 4.1.2, RFC 9207). */
+const returned = ['state', 'code', 'iss', 'error']
+
+/** The page that ends a consent. A browser sends what is behind the `#` to nobody. */
+function endOf(name: string, { url = '' }: OpenCall['req']): string {
+  const { searchParams } = new URL(url, 'http://gateway')
+  const kept = new URLSearchParams()
+  for (const key of returned) for (const value of searchParams.getAll(key)) kept.append(key, value)
+  return `../#/connected/${encodeURIComponent(name)}?${kept}`
 }
 
 /** The page, with the settings of the identity provider in it. */

@@ -1,40 +1,52 @@
-import { type Refusal, refuse } from '../base/refusals.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import type { AccountOf } from '../credentials/accounts.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import { bodyOf, type Handlers, textsOf } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import type { AskingPerson, ConnectionReturn } from './credential-parts.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** Credentials of upstreams: how they are, never what they are. */
 export function credentialHandlers({ credentials, registry }: ManagementParts): Handlers['guarded'] {
   return {
-    listCredentials(call) {
+    async listCredentials(call) {
       const { agentId } = textsOf(call)
       const agent = agentId === undefined ? undefined : registry.get(agentId)
       if (agentId !== undefined && agent === undefined) return refuse('not_found')
-      return jsonReply(200, credentials.list(agent))
+      return jsonReply(200, await credentials.list(agent))
     },
-    getCredential({ named }) {
-      const found = credentials.list().find(({ name }) => name === named)
-      return found === undefined ? refuse('not_found') : jsonReply(200, found)
+    async getCredential({ named }) {
+      return replyOf((await credentials.list()).find(({ name }) => name === named))
     },
     async renewCredential(call) {
-      const renewed = await credentials.renew(call.named, by(call))
-      return renewed === 'ofAgents' ? refuse('wrong_state', ofAgents) : replyOf(renewed)
+      return replyOf(await credentials.renew(call.named, by(call)))
     },
     async connectCredential(call) {
-      const { refreshToken } = bodyOf<{ readonly refreshToken: string }>(call)
-      return replyOf(await credentials.connect(call.named, refreshToken, by(call)))
+      const granted = bodyOf<AccountOf & { readonly refreshToken: string }>(call)
+      return replyOf(await credentials.connect(call.named, granted, asking(call)))
     },
     async disconnectCredential(call) {
-      return replyOf(await credentials.disconnect(call.named, by(call)))
+      return replyOf(await credentials.disconnect(call.named, textsOf(call), asking(call)))
+    },
+    async listAccounts({ named }) {
+      return replyOf(await credentials.accounts(named))
+    },
+    async beginConnection(call) {
+      const begun = await credentials.begin(call.named, bodyOf<AccountOf | undefined>(call) ?? {}, asking(call))
+      if (begun === undefined || isRefusal(begun)) return replyOf(begun)
+      return jsonReply(201, { ...begun, expiresAt: new Date(begun.expiresAt).toISOString() })
+    },
+    async finishConnection(call) {
+      return replyOf(await credentials.finish(call.named, bodyOf<ConnectionReturn>(call), asking(call)))
     },
   }
 }
 
-function replyOf(done: object | 'notStored' | undefined): Reply | Refusal {
-  if (done === undefined) return refuse('not_found')
-  return done === 'notStored' ? refuse('wrong_state', noToken) : jsonReply(200, done)
-}
+const asking = (call: ManagementCall): AskingPerson => ({
+  ...{ person: call.caller.agent, by: by(call), problemNow: call.problemNow },
+})
 
-const ofAgents = 'Each agent has its own, for the token with which it calls: there is none to renew here.'
-const noToken = 'Only a credential of type RefreshToken keeps a token.'
+function replyOf(done: object | undefined): Reply | Refusal {
+  if (done === undefined) return refuse('not_found')
+  return isRefusal(done) ? done : jsonReply(200, done)
+}

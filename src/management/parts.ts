@@ -6,8 +6,6 @@ import type { Activity } from '../base/activity.ts'
 import type { RefusalCode } from '../base/refusal-kinds.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Budgets } from '../budgets/budgets.ts'
-import type { CredentialAgent } from '../credentials/credentials.ts'
-import type { CredentialView } from '../credentials/view.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
@@ -35,6 +33,7 @@ import type { ConsoleSignIn } from '../tokens/console.ts'
 import type { Grant } from '../tokens/grant.ts'
 import type { Verify } from '../tokens/verify.ts'
 import type { ConsoleFiles } from './console-files.ts'
+import type { ManagedCredentials } from './credential-parts.ts'
 
 /** Parts of the gateway that the control plane uses. */
 export interface ManagementParts {
@@ -136,21 +135,6 @@ export interface ManagedAuthority {
   readonly current: () => Authority
   /** Replaces it in every thread. Rejects with a StoreError, and changes nothing, when that cannot be recorded. */
   rotate(rotation: Rotation, by: By): Promise<Authority | Refusal>
-}
-
-export interface ManagedCredentials {
-  /** @param agent only those that its requests may get, with the hosts where they get them */
-  list(agent?: CredentialAgent): readonly CredentialView[]
-  /**
-   * Gets a new value now. Undefined when there is no such credential. Rejects with a StoreError, and does nothing, when that
-   * cannot be recorded.
-   */
-  /** `ofAgents`: each agent has its own. */
-  renew(name: string, by: By): Promise<CredentialView | 'ofAgents' | undefined>
-  /** Stores what a person has granted. `notStored`: the credential keeps no token in the store. */
-  connect(name: string, refreshToken: string, by: By): Promise<CredentialView | 'notStored' | undefined>
-  /** No gateway sends its token any more when it resolves. `revoked`: nor does its server accept the token. */
-  disconnect(name: string, by: By): Promise<{ readonly revoked: boolean } | 'notStored' | undefined>
 }
 
 /** Numbers and activity for the overview. */

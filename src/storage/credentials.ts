@@ -14,6 +14,12 @@ export interface CredentialKey {
 /** One text for each key: names have no space. */
 export const keyText = ({ name, subject }: CredentialKey): string => (subject === '' ? name : `${name} ${subject}`)
 
+/** The other way round. */
+export function parseKey(text: string): CredentialKey {
+  const at = text.indexOf(' ')
+  return at < 0 ? { name: text, subject: '' } : { name: text.slice(0, at), subject: text.slice(at + 1) }
+}
+
 /** An agent that is registered again with the same id is another subject: its predecessor's accounts are not its own. */
 export const agentSubject = ({ id, createdAt }: Pick<AgentRecord, 'id' | 'createdAt'>): string =>
   `agent ${id} ${createdAt}`

@@ -75,3 +75,16 @@ t.test('a token for an MCP server comes from an issuer of the settings, and goes
   for (const host of ['evil.example', '*.mcp.example', 'mcp.example:8443'])
     t.match(at(host), /Host must be that of McpServer of one/)
 })
+
+t.test('people consent at a server with a document, or at a page that is named', async t => {
+  const mail = { Type: 'Connect', ClientId: 'gateway', ClientAuth: 'None', Issuer: 'https://idp.example' }
+  t.equal(problemOf({ ...mail, Per: 'Owner', Parameters: ['prompt=consent'] }), undefined)
+  const { Issuer: _, ...unnamed } = { ...mail, TokenUrl: 'https://idp.example/token' }
+  t.match(problemOf(unnamed), /AuthorizationUrl must be set beside TokenUrl/)
+  t.equal(problemOf({ ...unnamed, AuthorizationUrl: 'https://idp.example/consent' }), undefined)
+  t.match(problemOf({ ...mail, RefreshToken: 'key' }), /RefreshToken must not be set for Connect/)
+  for (const other of [{ Per: 'All' }, { Parameters: ['a=b'] }, { AuthorizationUrl: 'https://idp.example' }])
+    t.match(problemOf({ Secret: 'key', ...other }), /AuthorizationUrl, Parameters and Per must not be set for Value/)
+  const stored = { Name: 'stored', FromUrl: 'https://vault.example/x', Credential: 'one' }
+  t.match(problemOf(mail, [stored]), /Credential must not be of type Connect/)
+})

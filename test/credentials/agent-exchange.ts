@@ -27,7 +27,7 @@ function open() {
 /** @param subjectToken null: there is none */
 function obtain(server: TokenServer, more: Partial<CredentialSetting>, subjectToken: string | null = 'agent.jwt.sig') {
   const setting = clientSetting(more)
-  if (setting.Type === 'RefreshToken') throw new TypeError('its token is in the store')
+  if (setting.Type === 'RefreshToken' || setting.Type === 'Connect') throw new TypeError('its token is in the store')
   const secrets = { read: async (name: string) => (name === 'key' ? 'idp-secret' : `${name}-secret`) }
   const parts = { clock: createClock(), ownRequests: server, servers: new Map(), secrets }
   const subject = subjectToken === null ? {} : { subjectToken }

@@ -11,8 +11,13 @@ import { createCredentialTable } from '../../src/credentials/table.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
-const agent = { id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
-const other = { id: '22222222-2222-4222-8222-222222222222', policyName: undefined as never }
+const agent = { ownerId: 'team', createdAt: 1, id: '11111111-1111-4111-8111-111111111111', policyName: 'shop' }
+const other = {
+  ownerId: 'team',
+  createdAt: 1,
+  id: '22222222-2222-4222-8222-222222222222',
+  policyName: undefined as never,
+}
 const env = { KEY: 'k-123', SECOND: 'k-456', EMPTY: '', LINES: 'a\nb', UMLAUT: 'schlüssel', SPACE: ' ' }
 
 type Entry = Readonly<Record<string, unknown>>

@@ -1,13 +1,15 @@
+import { AccountState } from '../credentials/accounts.tsx'
 import { Mark } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
 import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { credentialTones } from '../parts/tones.ts'
+import { hrefOf } from '../router.ts'
 import type { Credential } from '../types.ts'
 
 /** What the gateway adds to the requests of an agent, by name; nothing where it adds nothing. */
 export function AddedCredentials({ agentId }: { readonly agentId: string }) {
-  const { data = [] } = useRead<readonly Credential[]>(`/credentials?agentId=${encodeURIComponent(agentId)}`)
+  const { data = [], again } = useRead<readonly Credential[]>(`/credentials?agentId=${encodeURIComponent(agentId)}`)
   if (data.length === 0) return null
   return (
     <section class="card" aria-labelledby="added-credentials">
@@ -18,7 +20,22 @@ export function AddedCredentials({ agentId }: { readonly agentId: string }) {
         columns={[
           { name: 'Name', kind: 'row', cell: ({ name }) => <Text value={name} limit={120} /> },
           { name: 'Hosts', cell: ({ hosts }) => <Text value={hosts.join(', ')} limit={400} /> },
-          { name: 'State', cell: ({ state }) => <Mark text={state} tone={credentialTones[state]} /> },
+          {
+            name: 'State',
+            cell: ({ name, state, account }) =>
+              account ? (
+                <AccountState name={name} account={account} onChanged={again} />
+              ) : (
+                <Mark text={state} tone={credentialTones[state]} />
+              ),
+          },
+          {
+            name: 'Account',
+            cell: ({ name, account }) =>
+              account === null && (
+                <a href={`${hrefOf('connect', name)}?agentId=${encodeURIComponent(agentId)}`}>Connect account</a>
+              ),
+          },
         ]}
       />
       <p>

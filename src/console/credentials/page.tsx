@@ -8,9 +8,11 @@ import { useRead } from '../parts/read.ts'
 import { Empty } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { credentialTones } from '../parts/tones.ts'
+import { hrefOf } from '../router.ts'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Credential } from '../types.ts'
+import { Accounts } from './accounts.tsx'
 
 /** How the credentials of upstreams are in this gateway, never what they are. */
 export const CredentialsPage: Page = () => {
@@ -37,21 +39,29 @@ export const CredentialsPage: Page = () => {
   )
 }
 
+const perText = {
+  Agent: 'an account for each agent',
+  Owner: 'an account for each owner',
+  All: 'one account for all agents',
+} as const
+
 interface RecordProps {
   readonly credential: Credential
   readonly onRenewed: () => void
 }
 
 function CredentialRecord({ credential, onRenewed }: RecordProps) {
-  const { name, type, hosts, state, usable, expiresAt, renewedAt, lastUsedAt, problem } = credential
+  const { name, type, per, hosts, state, usable, expiresAt, renewedAt, lastUsedAt, problem } = credential
   return (
     <li class="record">
       <span class="record-what">
         <Mark text={state} tone={credentialTones[state]} /> <Text value={name} limit={120} />
       </span>
-      {isAdmin.value && !ofAgents.has(type) && <Renew name={name} onRenewed={onRenewed} />}
+      {isAdmin.value && per === null && !ofAgents.has(type) && <Renew name={name} onRenewed={onRenewed} />}
+      {isAdmin.value && per === 'All' && <a href={hrefOf('connect', name)}>Connect account</a>}
       <span class="record-more">
         <span>{type}</span>
+        {per !== null && <span>{perText[per]}</span>}
         <span class="record-what">
           {hosts.length === 0 ? 'for no host' : <Text value={hosts.join(', ')} limit={400} />}
         </span>
@@ -73,6 +83,7 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
           <Text value={problem} limit={400} />
         </span>
       )}
+      {per !== null && <Accounts name={name} />}
     </li>
   )
 }

@@ -1,4 +1,4 @@
-/** Tokens of credentials: one gateway at a time may redeem one, and no version replaces another unseen. Threat T87. */
+/** Tokens of credentials: one gateway at a time may redeem one, and no version replaces another unseen. Threats T87, T91. */
 import type { Test } from 'tap'
 import { agentSubject, allSubject, ownerSubject, type StoredCredential } from '../../../src/storage/credentials.ts'
 import type { AgentRecord, Store } from '../../../src/storage/store.ts'

@@ -1,0 +1,154 @@
+/** A person connects an account: what is told before the tab goes to the page of consent, and what it brings back. */
+import { useEffect, useState } from 'preact/hooks'
+import { call, type Failure } from '../api.ts'
+import { Facts } from '../parts/facts.tsx'
+import { Frame } from '../parts/frame.tsx'
+import type { Page } from '../parts/later.tsx'
+import { Loading, Problem } from '../parts/states.tsx'
+import { Text } from '../parts/text.tsx'
+import { hrefOf, search } from '../router.ts'
+import { timeText } from '../text.ts'
+import type { BegunConnection, ConnectedAccount } from '../types.ts'
+
+/** What this tab alone knows of the consent that it has begun; gone when it is used. */
+const storageKey = 'connection'
+
+const subjects = ['agentId', 'ownerId'] as const
+
+const pathOf = (name: string, end: string): string => `/credentials/${encodeURIComponent(name)}/${end}`
+
+export const ConnectPage: Page = ({ params: { name = '' } }) => {
+  const of = Object.fromEntries(subjects.flatMap(key => (search.value.has(key) ? [[key, search.value.get(key)]] : [])))
+  const [offer, setOffer] = useState<BegunConnection>()
+  const [failure, setFailure] = useState<Failure>()
+  useEffect(() => {
+    void call<BegunConnection>('POST', pathOf(name, 'connect'), { body: of }).then(answer => {
+      if (answer.ok) setOffer(answer.data)
+      else setFailure(answer.failure)
+    })
+  }, [name])
+  return (
+    <Frame
+      title={
+        <>
+          Connect account: <Text value={name} limit={120} />
+        </>
+      }
+    >
+      <Problem text={failure?.detail} />
+      {offer === undefined ? failure === undefined && <Loading /> : <Offer name={name} offer={offer} />}
+    </Frame>
+  )
+}
+
+function Offer({ name, offer }: { readonly name: string; readonly offer: BegunConnection }) {
+  const { url, session, hosts, scope, expiresAt } = offer
+  const server = new URL(url).host
+  const leave = () => {
+    sessionStorage.setItem(storageKey, JSON.stringify({ name, session }))
+    location.assign(url)
+  }
+  return (
+    <section class="card">
+      <p>
+        The gateway will act with the account to which you sign in at <Text value={server} limit={200} />, for requests
+        of <Whose {...offer} />.
+      </p>
+      <Facts
+        facts={[
+          ['Hosts that get it', hosts.join(', ') || 'none'],
+          ['What is asked for', scope ?? 'what the server gives'],
+          ['Until', timeText(expiresAt)],
+        ]}
+      />
+      <p class="actions">
+        <button type="button" class="primary" onClick={leave}>
+          Continue
+        </button>
+      </p>
+    </section>
+  )
+}
+
+/** Whose requests get an account. */
+function Whose({ agentId, ownerId }: Pick<BegunConnection, 'agentId' | 'ownerId'>) {
+  if (agentId !== null)
+    return (
+      <>
+        the agent <a href={hrefOf('agents', agentId)}>{agentId}</a>
+      </>
+    )
+  return ownerId === null ? (
+    <>all agents</>
+  ) : (
+    <>
+      all agents of <Text value={ownerId} limit={200} />
+    </>
+  )
+}
+
+/** The server has sent the tab back: what it has added leaves the address at once. */
+export const ConnectedPage: Page = ({ params: { name = '' } }) => {
+  const [connected, setConnected] = useState<ConnectedAccount>()
+  const [problem, setProblem] = useState<string>()
+  useEffect(() => {
+    const answer = Object.fromEntries(search.value)
+    history.replaceState(null, '', hrefOf('connected', name))
+    const session = takeSession(name)
+    if (session === undefined) {
+      setProblem('This consent was not begun in this tab, or has ended. Connect the account again.')
+      return
+    }
+    void call<ConnectedAccount>('POST', pathOf(name, 'connected'), { body: { ...answer, session } }).then(done => {
+      if (done.ok) setConnected(done.data)
+      else setProblem(done.failure.detail)
+    })
+  }, [name])
+  return (
+    <Frame
+      title={
+        <>
+          Connect account: <Text value={name} limit={120} />
+        </>
+      }
+    >
+      <Problem text={problem} />
+      {connected === undefined ? problem === undefined && <Loading /> : <Done account={connected} />}
+    </Frame>
+  )
+}
+
+function takeSession(name: string): string | undefined {
+  const text = sessionStorage.getItem(storageKey)
+  sessionStorage.removeItem(storageKey)
+  const begun: { readonly name: string; readonly session: string } | undefined = text ? JSON.parse(text) : undefined
+  return begun?.name === name ? begun.session : undefined
+}
+
+function Done({ account }: { readonly account: ConnectedAccount }) {
+  const { login, scope, missing } = account
+  return (
+    <section class="card">
+      <p>
+        Connected
+        {login !== null && (
+          <>
+            {' '}
+            as <Text value={login} limit={200} />
+          </>
+        )}
+        , for requests of <Whose {...account} />.
+      </p>
+      {scope !== null && (
+        <p>
+          Granted: <Text value={scope || 'nothing'} limit={1_000} />
+        </p>
+      )}
+      {missing.length > 0 && (
+        <p class="said">
+          Not granted, although it was asked for: <Text value={missing.join(' ')} limit={1_000} />
+        </p>
+      )}
+    </section>
+  )
+}

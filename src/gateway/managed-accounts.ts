@@ -1,0 +1,210 @@
+import type { By, Registry } from '../agents/registry.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import type { CredentialSetting } from '../config/credentials.ts'
+import { type AccountOf, keyFor, keyOfAccount, mayConnect } from '../credentials/accounts.ts'
+import type { ConsentParts } from '../credentials/connection.ts'
+import type { Consented } from '../credentials/consent.ts'
+import { CredentialError } from '../credentials/state.ts'
+import type { StoredGrant } from '../credentials/stored-grant.ts'
+import { openOrEmpty, revocable, type SealingKeys } from '../credentials/stored-row.ts'
+import { type AccountView, accountView, viewOf } from '../credentials/view.ts'
+import type { Person } from '../hitl/model.ts'
+import type {
+  AskingPerson,
+  ConnectedAccount,
+  ConnectionOffer,
+  ConnectionReturn,
+} from '../management/credential-parts.ts'
+import {
+  agentSubject,
+  type CredentialKey,
+  keyText,
+  type StoredCredential,
+  subjectFacts,
+} from '../storage/credentials.ts'
+import type { AgentRecord, AuditEntry } from '../storage/store.ts'
+import { type Base, consoleUrlOf } from './base.ts'
+import type { KeptCredentials } from './credentials.ts'
+
+export interface AccountParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
+  readonly registry: Pick<Registry, 'get'>
+  readonly kept: KeptCredentials
+}
+
+/** Accounts that a page of accounts shows at most. */
+const maxShown = 1_000
+
+/** The accounts of people for the API. */
+export class ManagedAccounts {
+  readonly #parts: AccountParts
+
+  constructor(parts: AccountParts) {
+    this.#parts = parts
+  }
+
+  keyOf(setting: CredentialSetting, agent: AgentRecord): string {
+    return keyText(keyFor(setting, agent))
+  }
+
+  /** The account of an agent in a view of its credentials. */
+  async of(setting: CredentialSetting, agent: AgentRecord): Promise<AccountView | null> {
+    const row = await this.#parts.store.credentials.of(keyFor(setting, agent))
+    return row === undefined ? null : this.#view(row)
+  }
+
+  async list(name: string): Promise<readonly AccountView[] | undefined> {
+    if (this.#settingOf(name)?.Type !== 'Connect') return undefined
+    const rows = await this.#parts.store.credentials.list({ name }, maxShown)
+    return rows.map(row => this.#view(row))
+  }
+
+  async begin(name: string, of: AccountOf, { person }: AskingPerson): Promise<ConnectionOffer | Refusal | undefined> {
+    const { config, clock } = this.#parts
+    const setting = this.#settingOf(name)
+    if (setting === undefined) return undefined
+    if (setting.Type !== 'Connect') return refuse('wrong_state', 'Only a credential of type Connect has accounts.')
+    const key = this.#find(setting, of, person)
+    if (isRefusal(key)) return key
+    const origin = consoleUrlOf(config)
+    if (origin === undefined) return refuse('wrong_state', noOrigin)
+    const asked = { key, personId: person.id, redirectUri: `${origin}/console/connected/${name}` }
+    const { beginConnection } = await import('../credentials/connection.ts')
+    const begun = await explained(beginConnection(setting, asked, this.#connections()))
+    if (isRefusal(begun)) return begun
+    const { agentId = null, ownerId = null } = subjectFacts(key.subject)
+    const { hosts, scope } = viewOf(setting, [], { upstreams: config.Upstreams, clock })
+    return { ...begun, agentId, ownerId, hosts, scope }
+  }
+
+  async finish(
+    name: string,
+    { session, ...answer }: ConnectionReturn,
+    { person, by, problemNow }: AskingPerson,
+  ): Promise<ConnectedAccount | Refusal | undefined> {
+    const setting = this.#settingOf(name)
+    if (setting?.Type !== 'Connect') return undefined
+    const { takeConnection } = await import('../credentials/connection.ts')
+    const given = { name, personId: person.id, session, answer: new URLSearchParams(answer) }
+    const taken = await takeConnection(given, this.#connections())
+    if (taken === undefined) return refuse('wrong_state', notBegun)
+    const consented = await explained(taken.finish(setting))
+    if (isRefusal(consented)) return consented
+    // Rights may have been lost since the consent was begun, and while its server was asked.
+    const problem = problemNow()
+    if (problem !== undefined) return problem
+    const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, taken.key.subject, this.#agentOf)
+    return isAllowed ? this.#keep(taken.key, consented, by) : refuse('forbidden', notYours)
+  }
+
+  /** Stores a refresh token that was granted elsewhere. */
+  async put(
+    setting: CredentialSetting,
+    { refreshToken, ...of }: AccountOf & { readonly refreshToken: string },
+    { person, by }: Pick<AskingPerson, 'person' | 'by'>,
+  ): Promise<ConnectedAccount | Refusal> {
+    const key = this.#find(setting, of, person)
+    if (isRefusal(key)) return key
+    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null }, by)
+  }
+
+  async forget(
+    setting: CredentialSetting,
+    of: AccountOf,
+    { person, by }: Pick<AskingPerson, 'person' | 'by'>,
+  ): Promise<{ readonly revoked: boolean } | Refusal> {
+    const key = this.#find(setting, of, person)
+    if (isRefusal(key)) return key
+    return endGrant(this.#grantOf(key), this.#entry('credential.disconnected', key, by))
+  }
+
+  /** What is revoked at the servers once an agent is removed, which removes its accounts here. */
+  async beforeRemoval(agent: AgentRecord): Promise<() => void> {
+    const { store, report } = this.#parts
+    const rows = await store.credentials.list({ subject: agentSubject(agent) }, maxShown)
+    const revokes = rows.flatMap(row => {
+      const token = revocable(openOrEmpty(this.#sealingKeys(), row))
+      if (token === undefined || this.#settingOf(row.name)?.Type !== 'Connect') return []
+      const grant = this.#grantOf(row)
+      return [() => grant.revoke(token)]
+    })
+    return () => void Promise.all(revokes.map(revoke => revoke())).catch(error => report(unrevoked, error))
+  }
+
+  readonly #agentOf = (id: string): AgentRecord | undefined => this.#parts.registry.get(id)
+
+  #settingOf(name: string): CredentialSetting | undefined {
+    return this.#parts.config.Credentials.find(({ Name }) => Name === name)
+  }
+
+  #sealingKeys(): SealingKeys {
+    const sealingKeys = this.#parts.kept.sealingKeys()
+    if (sealingKeys === undefined) throw new Error('cannot happen: the store is not followed')
+    return sealingKeys
+  }
+
+  #connections(): ConsentParts {
+    const { store, kept, clock } = this.#parts
+    return { table: store.credentials, sealingKeys: this.#sealingKeys(), sourceParts: kept.sourceParts, clock }
+  }
+
+  #view(row: StoredCredential): AccountView {
+    const keeper = this.#parts.kept.keepers.find(keyText(row))?.keeper
+    return accountView(row.subject, openOrEmpty(this.#sealingKeys(), row), keeper)
+  }
+
+  /** The account that a person means, if this person may connect it. */
+  #find(setting: CredentialSetting, of: AccountOf, person: Person): CredentialKey | Refusal {
+    const key = keyOfAccount(setting, of, this.#agentOf)
+    if (key === undefined) return refuse('wrong_state', notOne(setting))
+    return mayConnect(person, key.subject, this.#agentOf) ? key : refuse('forbidden', notYours)
+  }
+
+  #entry(action: string, { name, subject }: CredentialKey, by: By, facts: AuditEntry['details'] = {}): AuditEntry {
+    const details = { ...subjectFacts(subject), ...facts }
+    return { at: this.#parts.clock.now(), ...by, action, subject: name, details }
+  }
+
+  #grantOf(key: CredentialKey): StoredGrant {
+    const { grant } = this.#parts.kept.keepers.of(keyText(key))
+    if (grant === undefined) throw new Error('cannot happen: an account without a store')
+    return grant
+  }
+
+  /** In force in all gateways when it resolves. */
+  async #keep(key: CredentialKey, consented: Consented, by: By): Promise<ConnectedAccount | Refusal> {
+    const { refreshToken, access, scope, missing, login } = consented
+    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login }
+    const facts = { ...(scope !== null && { scope }), ...(missing.length > 0 && { missing }) }
+    const entry = this.#entry('credential.connected', key, by, facts)
+    const problem = await explained(this.#grantOf(key).connect({ refreshToken, access, account }, entry))
+    if (isRefusal(problem)) return problem
+    const row = await this.#parts.store.credentials.of(key)
+    return row === undefined ? refuse('wrong_state', goneMeanwhile) : { ...this.#view(row), missing }
+  }
+}
+
+/** Disconnects, and then revokes what was granted. */
+export async function endGrant(grant: StoredGrant, entry: AuditEntry): Promise<{ readonly revoked: boolean }> {
+  const token = await grant.disconnect(entry)
+  return { revoked: token !== undefined && (await grant.revoke(token)) }
+}
+
+/** What a server, or a person there, has refused. */
+const explained = <T>(asked: Promise<T>): Promise<T | Refusal> =>
+  asked.catch(error => {
+    if (error instanceof CredentialError) return refuse('wrong_state', error.message)
+    throw error
+  })
+
+const unrevoked = 'tokens of an agent that was removed could not be revoked'
+const notYours = 'An admin connects accounts of all; others those of agents with their own ownerId.'
+const notBegun = 'This consent was not begun by you in this tab, or has ended. Connect the account again.'
+const noOrigin = 'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it.'
+const goneMeanwhile = 'The agent was removed meanwhile.'
+
+const notOne = ({ Per, Name }: CredentialSetting): string =>
+  ({
+    Agent: `${Name} has accounts of agents: name one that is there with agentId.`,
+    Owner: `${Name} has accounts of owners: name one with ownerId, or one of its agents with agentId.`,
+    All: `${Name} has one account for all agents: name none.`,
+  })[Per]

@@ -1,0 +1,59 @@
+/** A person connects an account in the console. Threat T91. */
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { assertAccessible } from '../fixtures/axe.ts'
+import { sees, startConsole } from '../fixtures/console.ts'
+import { testdir } from '../fixtures/testdir.ts'
+
+const directory = testdir(t, { policies: {}, key: 'client-secret-0123456789' })
+chmodSync(join(directory, 'key'), 0o600)
+const server = 'https://idp.example'
+// The egress guard lets no code reach this token server.
+const endpoints = { TokenUrl: 'https://127.0.0.1:1/token', AuthorizationUrl: `${server}/consent` }
+const bench = await startConsole(t, {
+  directory,
+  alone: 'it has credentials of its own',
+  config: {
+    System: { PublicUrl: 'https://gateway.example' },
+    Secrets: [{ Name: 'key', FromFile: 'key' }],
+    Credentials: [
+      { Name: 'mail', Type: 'Connect', Secret: 'key', ...endpoints, ClientId: 'gateway', Scope: 'mail.read' },
+    ],
+    Upstreams: [{ Host: 'mail.example', Credential: 'mail' }],
+  },
+})
+const admin = await bench.agent({ name: 'ada', roles: ['admin'] })
+
+async function signedIn(t: Test) {
+  const { page, allow } = await bench.window(t)
+  allow(server)
+  await page.goto(await bench.link(admin.id))
+  await page.waitForSelector('[data-ready]')
+  return page
+}
+
+t.test('the page of an agent leads to what is asked for, and the tab that comes back ends it', async t => {
+  const page = await signedIn(t)
+  await page.route(`${server}/**`, route => {
+    const state = new URL(route.request().url()).searchParams.get('state')
+    const location = `${bench.url}/console/connected/mail?code=secret-code&state=${state}`
+    return route.fulfill({ status: 302, headers: { location } })
+  })
+  await page.goto(`${bench.url}/console/#/agents/${bench.bot.id}`)
+  await page.getByRole('link', { name: 'Connect account' }).click()
+  for (const text of ['mail.example', 'mail.read', 'idp.example', bench.bot.id]) await sees(t, page, text)
+  await assertAccessible(t, page, 'connect')
+  t.notMatch(await page.evaluate('JSON.stringify({ ...sessionStorage })'), /connection/)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await sees(t, page, /Egress|not allowed|denied|refus|answer|connect/i)
+  await page.waitForURL(`${bench.url}/console/#/connected/mail`)
+  t.notMatch(await page.evaluate('JSON.stringify({ ...sessionStorage })'), /connection/)
+})
+
+t.test('an answer that this tab has not asked for is sent to nobody', async t => {
+  const page = await signedIn(t)
+  await page.goto(`${bench.url}/console/connected/mail?code=forged&state=forged`)
+  await sees(t, page, 'This consent was not begun in this tab')
+  t.equal(page.url(), `${bench.url}/console/#/connected/mail`)
+})

@@ -1,0 +1,259 @@
+/** Accounts of people: who connects which, and whose token a request gets. Threat T91. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startAccountProvider } from '../fixtures/account-provider.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { secureCaFile, secureName } from '../fixtures/origin.ts'
+import { testdir } from '../fixtures/testdir.ts'
+
+const provider = await startAccountProvider(t)
+const consoleUrl = 'https://gateway.example'
+const ofServer = { Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }
+const host = `${secureName}:${provider.port}`
+const directory = testdir(t, { policies: {} })
+const gateway = await startGateway(t, {
+  directory,
+  lookup: async () => ['127.0.0.1'],
+  alone: 'its accounts are connected',
+  env: { KEY: 'fixed-value' },
+  config: {
+    System: { PublicUrl: consoleUrl },
+    Proxy: { CaFile: secureCaFile },
+    Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+    Credentials: [
+      { ...ofServer, Name: 'calendar', Scope: 'read offline_access', Parameters: ['access_type=offline', 'p=a=b'] },
+      { ...ofServer, Name: 'team', Per: 'Owner' },
+      { ...ofServer, Name: 'all', Per: 'All' },
+      { Name: 'fixed', Secret: 'key' },
+    ],
+    Upstreams: [
+      { Host: host, Credential: 'calendar', Paths: ['/calendar'] },
+      { Host: host, Credential: 'team', Paths: ['/team'] },
+      { Host: host, Credential: 'all', Paths: ['/all'] },
+    ],
+    Policies: [
+      { name: 'allow-all', default: 'Allow' },
+      { name: 'reviewed', default: 'Hitl' },
+    ],
+  },
+})
+const { manage } = gateway
+
+const anna = await gateway.agent({ ownerId: 'anna' })
+const bob = await gateway.agent({ ownerId: 'bob' })
+const second = await gateway.agent({ ownerId: 'anna' })
+const people = {
+  anna: await gateway.agent({ ownerId: 'anna', roles: ['reviewer'] }),
+  bob: await gateway.agent({ ownerId: 'bob', roles: ['auditor'] }),
+}
+
+type Token = string | undefined
+const call = (token: string, path = '/calendar') => gateway.proxy(token, provider.url + path)
+const sentTo = async (token: string, path?: string) => {
+  const answer = await call(token, path)
+  return answer.status === 200 ? answer.text() : `${answer.status} ${((await answer.json()) as { code: string }).code}`
+}
+const send = async (method: string, path: string, body: unknown, token?: Token) => {
+  const { status, text } = await manage(method, path, body, token)
+  return { status, ...JSON.parse(text) }
+}
+const begin = (of: object, token?: Token, name = 'calendar') => send('POST', `/credentials/${name}/connect`, of, token)
+const finish = (given: object, token?: Token, name = 'calendar') =>
+  send('POST', `/credentials/${name}/connected`, given, token)
+
+/** A person connects an account. */
+async function connect(of: object, login: string, { token, name }: { token?: Token; name?: string } = {}) {
+  const { url, session } = await begin(of, token, name)
+  return finish({ session, ...provider.consent(url, login) }, token, name)
+}
+const disconnect = (query: string, token?: Token, name = 'calendar') =>
+  send('DELETE', `/credentials/${name}/token${query}`, undefined, token)
+const calendar = async (agentId: string, token?: Token) =>
+  JSON.parse((await manage('GET', `/credentials?agentId=${agentId}`, undefined, token)).text).find(
+    ({ name }: { name: string }) => name === 'calendar',
+  )
+
+t.test('without an account nothing is sent, and the refusal says where a person connects it', async t => {
+  const answer = await call(anna.token)
+  t.equal(answer.status, 403)
+  const { code, credential, connect, detail } = (await answer.json()) as Record<string, string>
+  t.strictSame({ code, credential }, { code: 'credential_needed', credential: 'calendar' })
+  t.equal(connect, `${consoleUrl}/console/#/connect/calendar?agentId=${anna.id}`)
+  t.ok(detail?.includes(String(connect)))
+  t.match(await calendar(anna.id), { type: 'Connect', per: 'Agent', state: 'needed', account: null })
+  const failed = async () => JSON.parse((await manage('GET', '/audit?subject=calendar')).text).items
+  const [entry] = await eventually(failed, ({ length }) => length > 0)
+  t.match(entry, { action: 'credential.failed', details: { agentId: anna.id, state: 'needed' } })
+  t.strictSame(provider.sent, [])
+})
+
+t.test('the page of consent is asked for what the settings name, with PKCE, and comes back to one address', async t => {
+  const offer = await begin({ agentId: anna.id })
+  t.match(offer, { status: 201, agentId: anna.id, ownerId: null, hosts: [host], scope: 'read offline_access' })
+  const asked = Object.fromEntries(new URL(offer.url).searchParams)
+  t.match(asked, {
+    ...{ response_type: 'code', scope: 'read offline_access', code_challenge_method: 'S256' },
+    ...{ redirect_uri: `${consoleUrl}/console/connected/calendar`, access_type: 'offline', p: 'a=b' },
+  })
+  t.notOk(offer.url.includes(offer.session), 'the secret of the tab is in no address')
+  const { status, headers } = await manage(
+    'GET',
+    '/console/connected/calendar?code=a%26b&state=s&other=x',
+    undefined,
+    null,
+  )
+  t.equal(status, 303)
+  t.equal(headers.get('location'), '../#/connected/calendar?state=s&code=a%26b')
+  t.equal(headers.get('referrer-policy'), 'no-referrer')
+})
+
+t.test('requests of an agent get its own account, and no other agent gets it', async t => {
+  t.match(await connect({ agentId: anna.id }, 'ann', { token: people.anna.token }), {
+    ...{ status: 200, agentId: anna.id, state: 'ready', login: 'ann@example.com', connectedBy: people.anna.id },
+    ...{ missing: [], problem: null },
+  })
+  t.match(await sentTo(anna.token), /^Bearer access-canary-ann-\d+$/)
+  for (const other of [bob, second]) t.equal(await sentTo(other.token), '403 credential_needed')
+  await connect({ agentId: bob.id }, 'bob')
+  t.match(await sentTo(bob.token), /canary-bob/)
+  t.match(await sentTo(anna.token), /canary-ann/)
+  t.match(await calendar(anna.id), { usable: true, account: { login: 'ann@example.com', state: 'ready' } })
+  const accounts = JSON.parse((await manage('GET', '/credentials/calendar/accounts')).text)
+  t.strictSame(accounts.map(({ agentId }: { agentId: string }) => agentId).sort(), [anna.id, bob.id].sort())
+})
+
+t.test('an owner connects accounts of the own agents alone, an admin all, and no agent any', async t => {
+  t.match(await begin({ agentId: second.id }, people.anna.token), { status: 201 })
+  t.match(await begin({ agentId: second.id }, people.bob.token), { status: 403, code: 'forbidden' })
+  for (const { token } of [anna, second]) t.match(await begin({ agentId: second.id }, token), { status: 403 })
+  t.match(await begin({ ownerId: 'anna' }, people.anna.token, 'team'), { status: 201, ownerId: 'anna' })
+  t.match(await begin({ ownerId: 'anna' }, people.bob.token, 'team'), { status: 403 })
+  t.match(await begin({}, people.anna.token, 'all'), { status: 403 })
+  t.match(await begin({}, undefined, 'all'), { status: 201, agentId: null, ownerId: null })
+  t.match(await disconnect(`?agentId=${anna.id}`, people.bob.token), { status: 403 })
+  t.match(await send('DELETE', '/credentials/fixed/token', undefined, people.bob.token), { status: 403 })
+  const stored = { refreshToken: 'r', agentId: anna.id }
+  t.match(await send('PUT', '/credentials/calendar/token', stored, people.anna.token), { status: 403 })
+  for (const [of, name] of [
+    [{}],
+    [{ ownerId: 'anna' }],
+    [{}, 'team'],
+    [{ ownerId: 'x' }, 'all'],
+    [{}, 'fixed'],
+  ] as const)
+    t.match(await begin(of, undefined, name), { status: 409, code: 'wrong_state' })
+  t.match(await begin({ agentId: '00000000-0000-4000-8000-000000000000' }), { status: 409 })
+  t.match(await begin({}, undefined, 'none'), { status: 404 })
+})
+
+t.test('a consent ends once, by the person and in the tab that began it, for its credential', async t => {
+  const attempts = async (change: (given: Record<string, string>) => object, token?: Token, name?: string) => {
+    const { url, session } = await begin({ agentId: second.id }, people.anna.token)
+    const given = { session, ...provider.consent(url, 'evil') }
+    const asked = provider.asked.length
+    t.match(await finish(change(given), token ?? people.anna.token, name), { status: 409, code: 'wrong_state' })
+    t.equal(provider.asked.length, asked, 'the code is not exchanged')
+    t.match(await finish(given, people.anna.token), { status: 409 }, 'and is used up')
+  }
+  await attempts(given => given, people.bob.token)
+  await attempts(given => given, gateway.adminToken)
+  await attempts(given => ({ ...given, session: 'of another tab' }))
+  await attempts(given => given, undefined, 'team')
+  await attempts(given => ({ ...given, iss: 'https://evil.example' }))
+  await attempts(({ iss: _, ...given }) => given)
+  await attempts(({ code: _, ...given }) => ({ ...given, error: 'access_denied' }))
+  t.match(await finish({ session: 's', state: 'never begun', code: 'c' }), { status: 409 })
+  t.equal(await sentTo(second.token), '403 credential_needed')
+  const { url, session } = await begin({ agentId: second.id })
+  const other = await begin({ agentId: second.id })
+  const mixed = {
+    session: other.session,
+    ...provider.consent(url, 'evil'),
+    state: new URL(other.url).searchParams.get('state'),
+  }
+  t.match(await finish(mixed), { status: 409, detail: /invalid_grant/ }, 'the code of another consent')
+  const given = { session, ...provider.consent(url, 'once') }
+  t.match(
+    await Promise.all([finish(given), finish(given)]).then(all => all.map(({ status }) => status).sort()),
+    [200, 409],
+  )
+  await disconnect(`?agentId=${second.id}`)
+})
+
+t.test('fewer scopes are named, more are refused, and a token that cannot be renewed is sent to its end', async t => {
+  provider.answer = { scope: '', refresh_token: undefined }
+  t.match(await connect({ agentId: second.id }, 'few'), { status: 200, missing: ['read', 'offline_access'], scope: '' })
+  t.match(await sentTo(second.token), /canary-few/)
+  provider.answer = { scope: 'read write' }
+  t.match(await connect({ agentId: second.id }, 'many'), { status: 409, detail: /more scopes/ })
+  provider.answer = {}
+  t.match(await sentTo(second.token), /canary-few/)
+})
+
+t.test('an account of an owner is that of its agents, and an account of all is that of everybody', async t => {
+  t.match(await connect({ agentId: anna.id }, 'team-anna', { name: 'team' }), { status: 200, ownerId: 'anna' })
+  for (const { token } of [anna, second]) t.match(await sentTo(token, '/team'), /canary-team-anna/)
+  t.equal(await sentTo(bob.token, '/team'), '403 credential_needed')
+  t.match(await connect({}, 'everybody', { name: 'all' }), { status: 200, agentId: null, ownerId: null })
+  for (const { token } of [anna, bob]) t.match(await sentTo(token, '/all'), /canary-everybody/)
+  t.match(await disconnect('?ownerId=anna', people.anna.token, 'team'), { status: 200, revoked: true })
+  t.equal(await sentTo(anna.token, '/team'), '403 credential_needed')
+})
+
+t.test('a request that waits for a person stays pending without an account, and is sent with one', async t => {
+  const agent = await gateway.agent({ ownerId: 'anna', policyName: 'reviewed' })
+  const held = await call(agent.token)
+  t.equal(held.status, 202)
+  const hitlId = held.headers.get('location')!.replace('/hitl/status/', '')
+  const approve = () => manage('POST', `/hitl/${hitlId}/approve`)
+  const refused = await approve()
+  t.equal(refused.status, 403)
+  t.match(JSON.parse(refused.text), { code: 'credential_needed', connect: /#\/connect\/calendar/ })
+  t.match(JSON.parse((await manage('GET', `/hitl/${hitlId}`)).text), { pending: { status: 'Pending' } })
+  await connect({ agentId: agent.id }, 'late')
+  t.equal((await approve()).status, 200)
+  const last = await eventually(
+    () => provider.sent.at(-1),
+    sent => String(sent).includes('late'),
+  )
+  t.match(last, /canary-late/)
+})
+
+t.test('a disconnected account is forgotten here and revoked there', async t => {
+  const before = provider.revoked.length
+  t.match(await disconnect(`?agentId=${anna.id}`, people.anna.token), { status: 200, revoked: true })
+  t.match(provider.revoked.slice(before), [/^refresh-canary-ann-/])
+  t.equal(await sentTo(anna.token), '403 credential_needed')
+  t.match(await sentTo(bob.token), /canary-bob/)
+  t.match((await calendar(anna.id)).account, { state: 'needed', login: null })
+})
+
+t.test('an agent that is removed takes its account along, and its server revokes it', async t => {
+  const gone = await gateway.agent({ ownerId: 'anna' })
+  await connect({ agentId: gone.id }, 'gone')
+  t.match(await sentTo(gone.token), /canary-gone/)
+  const { url, session } = await begin({ agentId: gone.id })
+  t.equal((await manage('DELETE', `/agents/${gone.id}`)).status, 200)
+  await eventually(
+    () => provider.revoked.at(-1),
+    token => String(token).includes('gone'),
+  )
+  t.match(await finish({ session, ...provider.consent(url, 'stale') }), { status: 403 }, 'it is not there any more')
+})
+
+t.test('who connected what is on record, and no token is stored in clear or logged', async t => {
+  const { items } = JSON.parse((await manage('GET', '/audit?subject=calendar&pageSize=200')).text)
+  const mine = items.filter(({ details }: { details: { agentId?: string } }) => details.agentId === anna.id)
+  const actions = new Set(mine.map(({ action }: { action: string }) => action))
+  t.strictSame([...actions].sort(), ['credential.connected', 'credential.disconnected', 'credential.failed'])
+  t.ok(mine.some(({ actor }: { actor: string }) => actor === people.anna.id))
+  t.match((await manage('POST', '/credentials/calendar/renew')).status, 409)
+  t.equal((await manage('GET', '/credentials/fixed/accounts')).status, 404)
+  const metrics = (await manage('GET', '/metrics')).text
+  t.match(metrics, /credential_state\{credential="calendar",state="ready"\} [1-9]/)
+  await gateway.close()
+  const data = join(directory, 'data')
+  const stored = readdirSync(data).map(file => readFileSync(join(data, file), 'latin1'))
+  for (const text of [...stored, JSON.stringify(gateway.log), JSON.stringify(items)]) t.notMatch(text, 'canary')
+})
