@@ -1,7 +1,12 @@
 /** Whose account a request gets, and who may connect it. Threat T91. */
 import t from 'tap'
+import { isRefusal } from '../../src/base/refusals.ts'
+import { parseTarget } from '../../src/base/target.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { keyFor, keyOfAccount, mayConnect } from '../../src/credentials/accounts.ts'
 import { beginConnection, takeConnection } from '../../src/credentials/connection.ts'
+import { identitiesOf, namesOf, openCredentials } from '../../src/credentials/credentials.ts'
+import { openRow, sealRow } from '../../src/credentials/stored-row.ts'
 import { createCredentialTable } from '../../src/credentials/table.ts'
 import { type ConsentRecord, keyText, parseKey, subjectFacts } from '../../src/storage/credentials.ts'
 import { createClock } from '../fixtures/clock.ts'
@@ -115,4 +120,40 @@ t.test('a missing account is refused with the way to it, and one that is gone is
   t.equal(table.ready({ name: 'mail all' }, false), undefined)
   table.set({ ...state('mail all'), isGone: true })
   t.equal(table.fresh({ name: 'mail all' }), undefined)
+})
+
+t.test('the tokens of one subject do not open as those of another', async t => {
+  const keys = [Buffer.alloc(32, 1)] as const
+  const row = { version: 1, state: 'ready', rotates: 1, held: { refreshToken: 'r-1', seeds: [] } } as const
+  const stored = sealRow(keys, { name: 'mail', subject: 'agent a1 5' }, row)
+  t.match(openRow(keys, stored), row)
+  for (const other of [{ subject: 'agent a1 6' }, { subject: '' }, { name: 'post' }, { version: 2 }])
+    t.throws(() => openRow(keys, { ...stored, ...other }), { message: /cannot be opened/ })
+})
+
+t.test('what was approved for one account is not approved for another', async t => {
+  const text = JSON.stringify({
+    Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+    Credentials: [{ Name: 'mail', Type: 'Connect', Secret: 'key', Issuer: 'https://idp.example', ClientId: 'g' }],
+    Upstreams: [{ Host: 'a.example', Credential: 'mail' }],
+  })
+  const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
+  const target = parseTarget('https://a.example/')
+  if ('problems' in loaded || typeof target === 'string') throw new TypeError('not as the test needs it')
+  const table = createCredentialTable({
+    known: [],
+    need: () => Promise.reject(new Error('nothing is asked for')),
+    onUse: () => {},
+    clock: createClock(),
+  })
+  const credentials = await openCredentials({ ...loaded.config, env: {}, baseDirectory: '.', table, now: Date.now })
+  const identityFor = (over: object) => {
+    const picked = credentials.pick({
+      ...{ target, rawHeaders: [], tokenNames: [] },
+      agent: { ...agent, policyName: null, ...over },
+    })
+    return isRefusal(picked) ? picked : [namesOf(picked), identitiesOf(picked)]
+  }
+  t.strictSame(identityFor({}), ['mail', 'Authorization from mail agent a1 5'])
+  t.strictSame(identityFor({ createdAt: 6 }), ['mail', 'Authorization from mail agent a1 6'])
 })

@@ -25,9 +25,9 @@ const gateway = await startGateway(t, {
   },
 })
 const agents = await Promise.all(
-  Array.from({ length: 6 }, async (_, at) => ({
-    ...(await gateway.agent({ ownerId: `o${at % 3}` })),
-    ownerId: `o${at % 3}`,
+  Array.from({ length: 4 }, async (_, at) => ({
+    ...(await gateway.agent({ ownerId: `o${at % 2}` })),
+    ownerId: `o${at % 2}`,
   })),
 )
 type Agent = (typeof agents)[number]
@@ -70,10 +70,10 @@ t.test('10,000 requests of many subjects get the account of their own subject, o
     return undefined
   }
   const worker = async () => {
-    for (let done = 0; done < runs(10_000, 200) / 10; done++) await one()
+    for (let done = 0; done < runs(10_000, 60) / 10; done++) await one()
   }
   await Promise.all(Array.from({ length: 10 }, worker))
   t.strictSame(counts.mixed, [])
-  t.ok(counts.sent > 10, `${counts.sent} were sent, ${counts.refused} were not`)
+  t.ok(counts.sent > 0, `${counts.sent} were sent, ${counts.refused} were not`)
   t.comment(counts)
 })
