@@ -204,6 +204,8 @@ t.test(
     for (const path of ['/audit', '/audit/export', '/agents', '/policies', '/policies/held', '/hitl', '/hitl/grants']) {
       await manage('GET', path)
     }
+    // What is recorded of requests is read and stored.
+    for (const { id } of users) await manage('GET', `/agents/${id}/shapes`)
     for (const path of ['/open-api', '/open-api/gateway/specifications.json', '/health', '/metrics'])
       await manage('GET', path)
     while (hooks.seen.length < 3) await new Promise(setImmediate)

@@ -1,5 +1,6 @@
 import { redactText } from '../../base/redact.ts'
 import { isSecretName } from '../../base/secret-names.ts'
+import { segmentClasses } from '../../base/segment-class.ts'
 import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import type { Facts } from '../request/facts.ts'
 import { findIn } from '../turns/evaluation.ts'
@@ -42,8 +43,12 @@ function readValue(value: unknown): BodyValue | undefined {
   const text = String(value)
   if (findIn(secretSearch, text) !== undefined || findIn(personalDataSearch, text) !== undefined) return undefined
   if (plainNumber.test(text)) return { min: Number(text), max: Number(text) }
-  return typeof value !== 'number' && plainText.test(text) && redactText(text) === text ? { texts: [text] } : undefined
+  const isPlain = plainText.test(text) && redactText(text) === text && !isRandom(text)
+  return typeof value !== 'number' && isPlain ? { texts: [text] } : undefined
 }
+
+/** Ids, and keys of a kind that no detector knows: none of them is one of a few texts that a field may have. */
+const isRandom = (text: string): boolean => segmentClasses.some(({ holds }) => holds(text))
 
 /** What holds for the requests of both. @param one undefined: of no request */
 export function valuesOfBoth(one: BodyValues | undefined, other: BodyValues): BodyValues {

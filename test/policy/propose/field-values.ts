@@ -66,7 +66,8 @@ t.test('a ninth text, another type and an unfit text drop the field for good', a
   t.strictSame(kept(...nine).fields, {})
   t.strictSame(kept(...nine, { a: 't1' }).fields, {}, 'for good')
   t.strictSame(kept(...nine.slice(1)).fields, { 'input.body.a': { texts: nine.slice(1).map(({ a }) => a) } })
-  for (const other of [5, 'two words', '', 'x'.repeat(65), null, ['x'], { x: 1 }, 'zwölf', 'a\nb: c']) {
+  const random = 'cus_9dc041d1b245'
+  for (const other of [5, 'two words', '', 'x'.repeat(65), null, ['x'], { x: 1 }, 'zwölf', 'a\nb: c', random]) {
     t.strictSame(kept({ a: 'x' }, { a: other }, { a: 'x' }).fields, {}, JSON.stringify(other))
   }
 })
