@@ -32,7 +32,7 @@ export function WhatItDoes({ agent, onChanged }: WhatProps) {
             <p class="hint">
               {page.totalCount === 0
                 ? 'No request was recorded yet.'
-                : `Kinds of requests, by all gateways, the most frequent first. Ids are classes; values are not kept.`}
+                : `Kinds of requests, by all gateways, the most frequent first. Ids are classes; of fields of bodies only a few short texts are kept.`}
             </p>
             {page.incompleteSince !== null && (
               <p class="notice warn">

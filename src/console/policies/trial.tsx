@@ -208,9 +208,9 @@ function Unknown({ found: { unknown, unknownExamples }, names }: SimulatedProps)
     <section class="stack" aria-label="What the recording cannot tell">
       <h3>What the recording cannot tell</h3>
       <p class="hint">
-        {plural(unknown, 'request')} rest on values that were not recorded, such as an amount in the body: values are
-        kept of sampled requests alone. An admin has whole requests of an agent kept for a time, at "What it does" of
-        the agent.
+        {plural(unknown, 'request')} rest on values that were not recorded, such as an amount in the body: of most
+        fields values are kept with sampled requests alone. An admin has whole requests of an agent kept for a time, at
+        "What it does" of the agent.
       </p>
       <ul class="records">
         {unknownExamples.map(example => (
