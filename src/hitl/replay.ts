@@ -76,6 +76,12 @@ export async function storedRequest(options: HitlOptions, item: HitlBrief): Prom
   return held && parseRequest(held.request)
 }
 
+/** Why the agent of a request may not act. The refusal names the request: one of the caller has the same codes. */
+export function askerProblem({ agentProblem }: HitlOptions, { id, agentId }: HitlBrief): Refusal | undefined {
+  const problem = agentProblem(agentId)
+  return problem && { ...problem, detail: `Of the agent that asks: ${problem.detail}`, members: { hitlId: id } }
+}
+
 /** Sends a request that this attempt has claimed. */
 export async function replay(
   options: HitlOptions,
@@ -85,7 +91,7 @@ export async function replay(
   const { item, approval } = attempt
   const { sendBefore, isLate, abandoned } = attempt.lease
   // Checked again after the claim: a revocation that was acknowledged before the sending must hold.
-  const problem = options.agentProblem(item.agentId)
+  const problem = askerProblem(options, item)
   if (problem !== undefined) return await release(options, attempt, problem)
   const context = {
     hitlId: item.id,

@@ -16,7 +16,7 @@ import {
   type Verdict,
   verdictEntry,
 } from './model.ts'
-import { type OpenedRequest, openRequest, type ReplayAttempt, replay, storedRequest } from './replay.ts'
+import { askerProblem, type OpenedRequest, openRequest, type ReplayAttempt, replay, storedRequest } from './replay.ts'
 
 /** Longest comment, in characters (code points). */
 const maxComment = 2_000
@@ -38,7 +38,7 @@ export async function approve(
   if (isRefusal(item)) return item
   const resend = approval.resend === true
   if (!isClaimable(item, resend)) return notClaimable(item)
-  const problem = options.agentProblem(item.agentId) ?? (approval.grant && grantProblem(item, approval.grant, 'grant.'))
+  const problem = askerProblem(options, item) ?? (approval.grant && grantProblem(item, approval.grant, 'grant.'))
   if (problem !== undefined) return problem
   const raise = raiseOf(options, item, approval)
   if (isRefusal(raise)) return raise
@@ -147,8 +147,7 @@ export async function grantLater(
   const item = await verdictOn(options, id, verdict)
   if (isRefusal(item)) return item
   if (item.status !== 'Approved' || item.replay !== 'completed') return notAnswered
-  const { agentId } = item
-  const problem = voterProblem(options, item, verdict.reviewer.id) ?? options.agentProblem(agentId)
+  const problem = voterProblem(options, item, verdict.reviewer.id) ?? askerProblem(options, item)
   const refused = problem ?? grantProblem(item, terms, '')
   if (refused !== undefined) return refused
   const { grant, entry } = makeGrant(options.clock.now(), item, verdict, terms)

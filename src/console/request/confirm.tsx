@@ -27,7 +27,7 @@ export function Confirm({ view, act, children, onEnded, onBusy, ...props }: Conf
     if (failed === undefined) return undefined
     const failure = { ...failed, detail: textOf(failed) }
     onBusy(false, failure.detail)
-    if (ends.has(failure.code)) onEnded(failure.detail)
+    if (isEnd(failed)) onEnded(failure.detail)
     return failure
   }
   return (
@@ -55,10 +55,11 @@ function Line({ view }: { readonly view: HitlRequest }) {
 }
 
 /** After these, no verdict counts any more, or none that sends something. */
-const ends: ReadonlySet<string> = new Set([
-  ...['already_decided', 'withdrawn', 'not_found'],
-  ...['agent_quarantined', 'agent_inactive', 'agent_revoked'],
-])
+const isEnd = ({ code, problem }: Failure): boolean =>
+  ['already_decided', 'withdrawn', 'not_found'].includes(code) || (agentCodes.has(code) && problem.hitlId !== undefined)
+
+/** Of the agent that asks, or of the reviewer, whose text must not be lost. */
+const agentCodes: ReadonlySet<string> = new Set(['agent_quarantined', 'agent_inactive', 'agent_revoked'])
 
 const texts: Readonly<Record<string, string>> = {
   not_as_seen: 'The request is not the one on your screen. Nothing was done.',
