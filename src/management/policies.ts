@@ -7,6 +7,7 @@ import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
 import type { LintWarning } from '../policy/lint/warning.ts'
+import { StoreError } from '../storage/store.ts'
 import { by } from './agents.ts'
 import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { readIdempotencyKey } from './idempotency.ts'
@@ -28,7 +29,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       const { name } = entry.document
       return jsonReply(200, {
         ...detail(entry),
-        hits: withUsage(hits.of(name), await ruleHits.of(name)),
+        hits: withUsage(hits.of(name), await ruleHits.of(name).catch(unlessAway)),
         shadow: shadows.of(name).map(({ rule, would, count }) => ({ rule, would, count })),
       })
     },
@@ -125,15 +126,20 @@ function detail({ document, createdAt, compiled: { version }, source }: PolicyEn
 
 const dayMs = 86_400_000
 
-/** How often each rule decided, since the start and in all. */
-function withUsage(counts: readonly Pick<RuleCount, 'rule' | 'count'>[], usage: readonly RuleUsage[]) {
-  const rules = new Set([...counts, ...usage].map(({ rule }) => rule))
+/** Policies are in memory, and are read without the store as well. */
+function unlessAway(error: unknown): undefined {
+  if (!(error instanceof StoreError)) throw error
+}
+
+/** How often each rule decided, since the start and in all. @param usage undefined: the store cannot be read */
+function withUsage(counts: readonly Pick<RuleCount, 'rule' | 'count'>[], usage: readonly RuleUsage[] | undefined) {
+  const rules = new Set([...counts, ...(usage ?? [])].map(({ rule }) => rule))
   return [...rules].map(rule => {
-    const stored = usage.find(one => one.rule === rule)
+    const stored = usage?.find(one => one.rule === rule)
     return {
       rule,
       count: counts.find(one => one.rule === rule)?.count ?? 0,
-      total: stored?.count ?? 0,
+      total: usage === undefined ? null : (stored?.count ?? 0),
       lastDay: stored === undefined ? null : new Date(stored.lastDay * dayMs).toISOString().slice(0, 10),
     }
   })
