@@ -18,7 +18,7 @@ t.test('every operation refuses one before it does anything, but those that say 
       t.match({ status, json }, { status: 400, json: { errors } }, id)
     }
   }
-  t.strictSame(tolerant, ['getConsole', 'getHealth', 'getLiveness', 'getProxyHealth'])
+  t.strictSame(tolerant, ['getConsole', 'returnFromConsent', 'getHealth', 'getLiveness', 'getProxyHealth'])
 })
 
 t.test('a caller without a token learns nothing about parameters', async t => {
