@@ -6,7 +6,7 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { type SourceParts, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 import type { Granted } from './stored-row.ts'
-import { answered, clientAuthentication, endpointOf, parametersOf, type TokenEndpoint } from './token-server.ts'
+import { answered, clientAuthentication, endpointOf, lifeOf, parametersOf, type TokenEndpoint } from './token-server.ts'
 
 export interface ConsentRequest {
   readonly setting: CredentialSetting
@@ -160,7 +160,7 @@ function grantedIn(
   // Many servers answer it with a refresh token alone.
   const isDone = (one: string) => granted?.includes(one) || (one === 'offline_access' && refreshToken !== undefined)
   const missing = granted === undefined ? [] : (asked ?? []).filter(one => !isDone(one))
-  const access = { token: sendable(token, setting), at, until: seconds === undefined ? null : at + seconds * 1_000 }
+  const access = { token: sendable(token, setting), at, until: seconds === undefined ? null : at + lifeOf(seconds) }
   return { refreshToken, access, scope: granted?.join(' ') ?? null, missing }
 }
 

@@ -145,8 +145,14 @@ export function tokenIn(
   setting: CredentialSetting,
   usualMs: number = usualLifetimeMs,
 ): Obtained {
-  return { value: sendable(token, setting), lifetimeMs: seconds === undefined ? usualMs : seconds * 1_000 }
+  return { value: sendable(token, setting), lifetimeMs: seconds === undefined ? usualMs : lifeOf(seconds) }
 }
+
+/** @param seconds as a server states it: an end must be a date. Returns milliseconds */
+export const lifeOf = (seconds: number): number => Math.min(seconds * 1_000, longestLifeMs)
+
+/** 100 years, milliseconds. */
+const longestLifeMs = 3_155_760_000_000
 
 /** A person has to grant access again (RFC 6749 section 5.2). */
 const needsPerson: ReadonlySet<string> = new Set(['invalid_grant'])

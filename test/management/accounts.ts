@@ -191,6 +191,17 @@ t.test('fewer scopes are named, more are refused, and a token that cannot be ren
   t.match(await sentTo(second.token), /canary-few/)
 })
 
+t.test('a token that is said to last longer than there are dates hides no other account', async t => {
+  const agent = await gateway.agent({ ownerId: 'anna' })
+  provider.answer = { expires_in: 1e300 }
+  t.match(await connect({ agentId: agent.id }, 'long'), { status: 200, login: 'long@example.com' })
+  provider.answer = {}
+  t.match(await sentTo(agent.token), /canary-long/)
+  for (const path of ['/credentials', '/credentials/calendar/accounts'])
+    t.equal((await manage('GET', path)).status, 200, path)
+  await disconnect(`?agentId=${agent.id}`)
+})
+
 t.test('an account of an owner is that of its agents, and an account of all is that of everybody', async t => {
   t.match(await connect({ agentId: anna.id }, 'team-anna', { name: 'team' }), { status: 200, ownerId: 'anna' })
   for (const { token } of [anna, second]) t.match(await sentTo(token, '/team'), /canary-team-anna/)
