@@ -93,8 +93,11 @@ function createStates(known: readonly CredentialState[]) {
       else if (entry === undefined) shared.set(state.name, newEntry(state))
       else if (state.version >= entry.state.version) entry.state = state
     },
-    setOf(wanted: WantedCredential, subject: SubjectToken, state: CredentialState): void {
+    /** @param mayKeep false: it is for this request alone */
+    setOf(wanted: WantedCredential, state: CredentialState, mayKeep: boolean): void {
       wanted.state = state
+      const { subject } = wanted
+      if (subject === undefined || !mayKeep) return
       const entry = entryOf(wanted)
       if (entry !== undefined) entry.state = state
       else if (state.value !== undefined)
@@ -107,6 +110,8 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   const { known, need, onUse, clock, keepers } = parts
   const { ofAgents, entryOf, stateOf, set, setOf } = createStates(known)
   let waiting = 0
+  /** How often agents were forgotten. */
+  let forgotten = 0
 
   const fresh = (wanted: WantedCredential) => {
     const state = stateOf(wanted)
@@ -121,10 +126,12 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   const ask = async (wanted: WantedCredential, refused?: number): Promise<void> => {
     const { name, subject } = wanted
     waiting += 1
+    const before = forgotten
     try {
       const state = await need(name, refused, subject)
       if (subject === undefined) set(state)
-      else setOf(wanted, subject, state)
+      // What was asked for before the rights of its agent have changed must not be found after it.
+      else setOf(wanted, state, before === forgotten)
     } finally {
       waiting -= 1
     }
@@ -154,6 +161,7 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
       return state !== undefined && state.version !== refused
     },
     forget(agentId) {
+      forgotten += 1
       ofAgents.forget(agentId)
       keepers?.forget(agentId)
     },

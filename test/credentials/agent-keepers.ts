@@ -110,6 +110,19 @@ t.test('when an agent is forgotten, so is what was had for its tokens, and nothi
   t.equal(asked.length, 3)
 })
 
+t.test('an exchange that ends after its agent was forgotten is kept for no other request', async t => {
+  const { table, wantedOf, asked } = open()
+  const wanted = wantedOf('ada', 'a')
+  const under = table.ready(wanted, false)
+  await eventually(
+    () => asked.length,
+    count => count === 1,
+  )
+  table.forget('ada')
+  t.equal(await under, undefined)
+  t.match(await table.ready(held(wanted), true), { refusal: 'own_token_needed' })
+})
+
 t.test('after a 401 there is another value once a minute, and one is fetched ahead of the end', async t => {
   const { clock, table, wantedOf, asked, given } = open()
   Object.assign(given, { tokenOf: (_: string, count: number) => `value-${count}`, seconds: 600 })
