@@ -67,7 +67,9 @@ async function exchanged(
   const { subjectToken } = parts
   if (subjectToken === undefined) throw new CredentialError('needed', 'Each agent gets its own, for its token.')
   const authentication = await clientAuthentication(setting, parts)
-  const { server, client, options } = await endpointOf(setting, parts, { signal })
+  // An MCP server names the issuer of its own tokens: for an id-jag that is Audience.
+  const provider = wanted === 'id-jag' ? { ...setting, McpServer: undefined } : setting
+  const { server, client, options } = await endpointOf(provider, parts, { signal })
   const asked = {
     ...parametersOf(setting),
     ...{ subject_token: subjectToken, subject_token_type: subjectTypes[setting.SubjectTokenType] },

@@ -89,3 +89,23 @@ t.test('a token that is not taken is told apart from a gateway that is not', asy
   }
   await t.rejects(obtain(server, jag, null), { kind: 'needed', message: /Each agent gets its own/ })
 })
+
+t.test('an MCP server names the issuer of the resource, and need not name the provider of the agent', async t => {
+  const server = open()
+  const [McpServer, Issuer] = ['https://mcp.example/mcp', 'https://idp.example']
+  server.documents.set('https://mcp.example/.well-known/oauth-protected-resource/mcp', {
+    resource: McpServer,
+    authorization_servers: ['https://chat.example'],
+  })
+  server.documents.set('https://idp.example/.well-known/openid-configuration', {
+    issuer: Issuer,
+    token_endpoint: 'https://idp.example/token',
+  })
+  const asked = { ...jag, McpServer, Issuer, TokenUrl: undefined, Resource: undefined }
+  t.match(await obtain(server, asked), { value: 'at-1' })
+  server.documents.set('https://mcp.example/.well-known/oauth-protected-resource/mcp', {
+    resource: McpServer,
+    authorization_servers: [Issuer],
+  })
+  await t.rejects(obtain(server, asked), { message: /does not name the authorization server https:\/\/chat.example/ })
+})
