@@ -211,7 +211,9 @@ function credentialNames({ identity, upstreams }: HitlParts, item: HeldItem): re
   if (agent === undefined || typeof target === 'string') return []
   const rawHeaders = Object.entries(item.headers).flat()
   const { credential } = parseDecision(item)
-  const picked = upstreams.credentials.pick({ target, agent, rawHeaders, tokenNames: [] }, credential)
+  // What it is had for does not show, but a credential for the token of the agent is one of them.
+  const subjectToken = { agentId: item.agentId, digest: '', token: undefined, endsAt: 0 }
+  const picked = upstreams.credentials.pick({ target, agent, rawHeaders, tokenNames: [], subjectToken }, credential)
   return picked === undefined || isRefusal(picked) ? [] : picked.map(describe)
 }
 

@@ -220,6 +220,8 @@ t.test('a held request is sent with the token of its agent, which was exchanged 
   t.equal(held.status, 202)
   t.equal(asked().length, 1)
   const id = held.headers.get('location')!.replace('/hitl/status/', '')
+  const { pending } = JSON.parse((await gateway.manage('GET', `/hitl/${id}`)).text)
+  t.strictSame(pending.addedFields, ['Authorization (api)'], 'reviewers see what is added')
   t.equal((await gateway.manage('POST', `/hitl/${id}/approve`)).status, 200)
   t.match(reached()[0]?.headers.authorization, /^Bearer given-to-careful-\d+$/)
   error = 'invalid_grant'
