@@ -66,6 +66,8 @@ export interface Credentials {
   ready(picked: readonly PickedCredential[], isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
   /** The request with the values as they are now. Called right before it is sent, once they are ready. */
   place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
+  /** Whether none of the values that were placed has been taken back, or replaced, since. */
+  areLatest(picked: readonly PickedCredential[]): boolean
   /**
    * Before a request is held: what it gets for the token of its agent is had now, since it comes without the token later. A
    * refusal when it cannot be had.
@@ -146,6 +148,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       }
       return placed
     },
+    areLatest: picked => picked.every(one => !isNamed(one) || !one.sent || table.versionOf(one) === one.sent.version),
     hold: picked =>
       ready(
         picked.filter(({ subject }) => subject !== undefined),

@@ -36,6 +36,8 @@ export interface WantedCredential {
 export interface CredentialTable {
   /** Undefined when its value must not be sent any more. */
   fresh(wanted: WantedCredential): FreshCredential | undefined
+  /** Of the value that there is now, if there is one; another one for each change. */
+  versionOf(wanted: WantedCredential): number | undefined
   /**
    * A value that may be sent, at once or after a renewal; or why there is none.
    *
@@ -144,6 +146,7 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
     void ask({ ...wanted }).catch(() => {})
   }
   return {
+    versionOf: wanted => stateOf(wanted)?.version,
     ...{ fresh, set, noteUse: onceASecond(onUse, clock) },
     ready(wanted, isOnce) {
       if (lasts(wanted, isOnce)) {

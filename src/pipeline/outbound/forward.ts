@@ -25,6 +25,7 @@ import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
 import { chargeWhole } from '../steps/budgets.ts'
 import { closeCircuit, outcomeOfStatus } from '../steps/circuit.ts'
+import { hasLatestCredentials } from '../steps/credentials.ts'
 import { letGo } from '../steps/hold-body.ts'
 import { upstreamRequest } from '../steps/hops.ts'
 import { Downstream } from './downstream.ts'
@@ -91,7 +92,8 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     this.control = control
     if (this.#done) control.abort(new Error('the client left'))
     // The last check before the bytes are written: the request may have waited long for a connection.
-    else if (!holds(this.exchange, this.parts)) this.#beginAgain(control)
+    else if (!holds(this.exchange, this.parts) || !hasLatestCredentials(this.exchange, this.parts))
+      this.#beginAgain(control)
     else {
       this.exchange.takenKey = undefined
       noteSent(this.exchange, true)

@@ -17,7 +17,7 @@ import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/circuit.ts'
-import { awaitCredentials, withCredentials } from '../steps/credentials.ts'
+import { awaitCredentials, hasLatestCredentials, withCredentials } from '../steps/credentials.ts'
 import { withoutCoding } from '../steps/hops.ts'
 import { type ApprovedCall, approved, credentialProblem, openApproved } from './approved.ts'
 import { guardFields } from './echoes.ts'
@@ -126,7 +126,8 @@ class Replay implements UpstreamHandler {
     if (this.#call.context.isLate())
       control.abort(new UpstreamError('connect_timeout', 'the right to send ended before the sending'))
     else {
-      this.#refused = approved.stillHolds(this.#call, this.#parts)
+      const isLatest = hasLatestCredentials(this.#call, this.#parts)
+      this.#refused = approved.stillHolds(this.#call, this.#parts) ?? (isLatest ? undefined : 'again')
       // The last check before the bytes are written: the look-up and the dial may have taken long.
       if (this.#refused !== undefined) control.abort(new Error('the right to send is gone'))
       else {

@@ -67,3 +67,9 @@ const tooLong =
 export function withCredentials<M extends AwsMessage>(call: Call, message: M, { credentials }: OutboundParts): M {
   return call.credentials === undefined ? message : credentials.place(call.credentials, message, call.target.origin)
 }
+
+/** Whether what was placed may still be sent: an account may have been disconnected while the request waited for a connection. */
+export const hasLatestCredentials = (
+  { credentials: picked }: Pick<Call, 'credentials'>,
+  { credentials }: OutboundParts,
+): boolean => picked === undefined || credentials.areLatest(picked)

@@ -1,0 +1,62 @@
+/** Requests that wait for a connection with the token of an account that ends meanwhile. Threat T91. */
+import t from 'tap'
+import { startAccountProvider } from '../fixtures/account-provider.ts'
+import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
+
+const provider = await startAccountProvider(t)
+const slow: (() => void)[] = []
+const upstream = await startSecureOrigin(t, (req, res) => {
+  if (req.url === '/slow') slow.push(() => res.end('slow'))
+  else res.end(req.headers.authorization)
+})
+const gateway = await startGateway(t, {
+  lookup: async () => ['127.0.0.1'],
+  alone: 'each gateway has a line of requests that wait for a connection',
+  config: {
+    System: { PublicUrl: 'https://gateway.example', Server: { Threads: 1 } },
+    Proxy: { CaFile: secureCaFile, MaxConnectionsPerOrigin: 1 },
+    Credentials: [{ Name: 'mail', Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }],
+    Upstreams: [{ Host: `${secureName}:${upstream.port}`, Credential: 'mail', Paths: ['/mail'] }],
+  },
+})
+const agent = await gateway.agent()
+const other = await gateway.agent()
+
+async function connect(login: string): Promise<void> {
+  const { text } = await gateway.manage('POST', '/credentials/mail/connect', { agentId: agent.id })
+  const { url, session } = JSON.parse(text)
+  const given = { session, ...provider.consent(url, login) }
+  t.equal((await gateway.manage('POST', '/credentials/mail/connected', given)).status, 200)
+}
+
+/** What a request gets that waits for the only connection while something happens. */
+async function waiting(meanwhile: () => Promise<unknown>): Promise<{ readonly status: number; readonly text: string }> {
+  const occupied = gateway.proxy(other.token, `${upstream.url}/slow`)
+  await eventually(
+    () => slow.length,
+    count => count === 1,
+  )
+  const waits = gateway.proxy(agent.token, `${upstream.url}/mail`)
+  // It is in the line of the upstream once it has its token.
+  await new Promise(resolve => setTimeout(resolve, 200))
+  await meanwhile()
+  slow.pop()?.()
+  await (await occupied).text()
+  const answer = await waits
+  return { status: answer.status, text: await answer.text() }
+}
+
+t.test('once an account is disconnected, a request that waited is not sent with its token', async t => {
+  await connect('first')
+  t.match(await waiting(async () => {}), { status: 200, text: /canary-first/ })
+  upstream.seen.length = 0
+  const ended = await waiting(() => gateway.manage('DELETE', `/credentials/mail/token?agentId=${agent.id}`))
+  t.match(ended, { status: 403, text: /credential_needed/ })
+  t.notMatch(JSON.stringify(upstream.seen.map(({ headers }) => headers)), /canary/)
+})
+
+t.test('once another account is connected, a request that waited is sent with the token of that one', async t => {
+  await connect('second')
+  t.match(await waiting(() => connect('third')), { status: 200, text: /canary-third/ })
+})
