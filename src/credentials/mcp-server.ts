@@ -88,8 +88,13 @@ export async function registeredClient(
     throw new CredentialError('failing', `${server.issuer} refuses to register a client (status ${answer.status}).`)
   })
   const { token_endpoint_auth_method: method = 'none', client_id: id } = client
+  if (!clientName.test(id))
+    throw new CredentialError('failing', `${server.issuer} registers a client without a usable id.`)
   if (method === 'none') return id
   throw new CredentialError('failing', `${server.issuer} registers no public clients: get a ClientId from who runs it.`)
 }
+
+/** RFC 6749 appendix A.1: people see it in a terminal, and it stands in the settings. */
+const clientName = /^[\x20-\x7e]{1,1000}$/
 
 const unusable = (url: string, what: string): CredentialError => new CredentialError('failing', `${url} ${what}.`)

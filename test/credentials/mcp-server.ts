@@ -146,4 +146,6 @@ t.test('a public client is registered, and nothing that is less than that', asyn
     message: /refuses .*400/,
   })
   await t.rejects(registeredClient({ issuer }, redirect, ask({})), { message: /registers no clients/ })
+  for (const id of ['c\u202etxt', 'c\u009b2J', 'c\n', 'c'.repeat(1_001)])
+    await t.rejects(registeredClient(server, redirect, ask({ client_id: id })), { message: /without a usable id/ })
 })
