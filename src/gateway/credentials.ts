@@ -55,6 +55,9 @@ export interface KeptCredentialParts extends SecretPlaces {
   readonly metrics?: Metrics | undefined
 }
 
+/** Agents can have exchanges fail and succeed in turns: one failure in this time is put on record, milliseconds. */
+const failedAgainMs = 600_000
+
 /** Types whose value is the secret itself, in some form. */
 const isStatic = ({ Type }: CredentialSetting): boolean => Type === 'Value' || Type === 'Basic'
 
@@ -128,13 +131,17 @@ function openKeepers(config: Config, { clock, sourceParts, onState, notes }: Kee
     grants?.add(kept)
     return kept
   })
+  const failedAt = new Map<string, number>()
   const agentKeepers = new AgentKeepers({
     ...{ clock, sourceParts },
     // The credential itself shows how the last attempt for any agent went. A token that its server refuses says nothing of others.
     onAttempt(name, problem, agentId) {
       if (problem?.kind === 'needed') return notes.onRefused(name, problem, agentId)
       const { keeper } = keepers.of(name)
-      notes.onAttempt(name, problem, keeper.state.problem)
+      const now = clock.steady()
+      const isKnown = problem !== undefined && now - (failedAt.get(name) ?? Number.NEGATIVE_INFINITY) < failedAgainMs
+      if (problem !== undefined && !isKnown) failedAt.set(name, now)
+      notes.onAttempt(name, problem, isKnown ? { kind: problem.kind, text: '' } : keeper.state.problem)
       void keeper.adopt(undefined, problem)
       if (problem === undefined) keeper.renewedAt = clock.now()
     },

@@ -187,6 +187,15 @@ t.test('a token that its server refuses, and a server that fails, are told apart
   const healed = JSON.parse((await gateway.manage('GET', '/credentials/api')).text)
   t.match(healed, { state: 'ready', usable: true, expiresAt: null, problem: null })
   t.match(await gateway.manage('POST', '/credentials/api/renew'), { status: 409 })
+  // An agent with many tokens can have it fail and succeed in turns.
+  for (const name of ['dave', 'erin']) {
+    error = 'server_error'
+    t.equal((await call((await bound(name)).external)).status, 503)
+    error = undefined
+    t.equal((await call((await bound(`${name}-2`)).external)).status, 200)
+  }
+  const later = JSON.parse((await gateway.manage('GET', '/audit?action=credential.failed')).text)
+  t.equal(later.items.length, 1, 'failures are in the audit trail once in a while')
 })
 
 t.test('requests that come at once wait for one exchange, and for that of their own agent alone', async t => {
