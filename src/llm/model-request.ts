@@ -124,7 +124,7 @@ function highest(
     const value = memberOf(members, name)
     if (value === undefined || value === null) continue
     if (typeof value !== 'number') return 'odd'
-    isUnlimited ||= isLimit && value <= 0
+    isUnlimited ||= isLimit && value < 1
     found = Math.max(found ?? 0, Math.ceil(value))
   }
   return isUnlimited ? undefined : found

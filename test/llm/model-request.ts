@@ -85,6 +85,8 @@ t.test('T77 a number below 1 is no bound: some servers then write as much as the
     ['/v1/chat/completions', { max_tokens: -5 }],
     ['/v1/chat/completions', { max_tokens: 5, max_completion_tokens: 0 }],
     ['/api/chat', { options: { num_predict: -2 } }],
+    // Ollama cuts fractions off.
+    ['/api/chat', { options: { num_predict: 0.5 } }],
     ['/v1/messages', { max_tokens: 0 }],
   ]
   for (const [path, body] of cases) t.strictSame(read(path, body)?.maxOutput, undefined, JSON.stringify(body))
