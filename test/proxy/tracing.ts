@@ -132,6 +132,10 @@ t.test('spans of MCP calls are named by the method, never by the tool, where a r
     t.equal(attributeOf(span, 'mcp.method.name'), 'tools/call')
     t.equal(attributeOf(span, 'gen_ai.tool.name'), 'read_row')
   }
+  for (const span of await send(call('tools/call', 'x'.repeat(50_000)))) {
+    t.equal(attributeOf(span, 'gen_ai.operation.name'), 'execute_tool')
+    t.equal(attributeOf(span, 'gen_ai.tool.name'), undefined, 'no tool has such a name: it must not wait in memory')
+  }
   for (const message of [call('made/up', 'a'), [call('tools/call', 'a')]]) {
     const others = await send(message)
     t.strictSame(others.map(({ name }) => name).sort(), ['POST', 'POST /proxy'])

@@ -14,7 +14,7 @@ export function genAiAttributes({ names, meter, target }: Exchange): SpanAttribu
     return {
       'mcp.method.name': mcp.method,
       'gen_ai.operation.name': mcp.tool === undefined ? undefined : 'execute_tool',
-      'gen_ai.tool.name': mcp.tool,
+      'gen_ai.tool.name': isShort(mcp.tool) ? mcp.tool : undefined,
     }
   }
   const provider = meter?.provider ?? llm?.provider
@@ -23,9 +23,12 @@ export function genAiAttributes({ names, meter, target }: Exchange): SpanAttribu
   return {
     'gen_ai.operation.name': operationOf(target?.path ?? ''),
     'gen_ai.provider.name': provider in providers ? providers[provider] : provider,
-    'gen_ai.request.model': model !== undefined && model.length <= maxModelLength ? model : undefined,
+    'gen_ai.request.model': isShort(model) ? model : undefined,
   }
 }
+
+/** Agents write these names, and spans wait in memory for the collector: one may be as long as the body that rules read. */
+const isShort = (name: string | undefined): boolean => name !== undefined && name.length <= maxModelLength
 
 /** What the answer told. */
 export function usageAttributes({ meter }: Exchange): SpanAttributes {
