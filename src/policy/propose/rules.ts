@@ -98,7 +98,7 @@ function conditionsAndEvidence({ agents, methods, origin, patterns, facts, names
     { field: 'input.path', operator: 'pathMatches', value: patterns },
     ...facts.map(([field, values]) => factCondition(field, values)),
     ...names.map(([field, all]) => namesCondition(field, all)),
-    ...values.map(([field, texts]) => oneOf(field, texts)),
+    ...values.map(([field, texts]) => ({ ...oneOf(field, texts), quantifier: 'all' as const })),
   ]
   return { conditions, evidence: sumOf(evidence) }
 }

@@ -110,6 +110,19 @@ t.test('a field with few texts in 20 requests on 2 days has them in its rule; nu
     t.notMatch(JSON.stringify(proposalOf(few).document), 'input.body.currency"')
 })
 
+t.test('a list in place of a text, and a parameter that comes twice, have no value that was not seen', async t => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const bodies = [{ currency: 'eur' }, 'currency=eur'] as const
+  for (const [at, headers] of [undefined, form].entries()) {
+    const { shape, fields } = keptOf(requestOf(bodies[at], headers), true)!
+    const compiled = compilePolicySync(policyOf(proposalOf(counted({ shape, fields })).document))
+    const effectOf = (body: unknown) => walk(compiled, factsOf(requestOf(body, headers))).effect
+    t.equal(effectOf(bodies[at]), 'Allow')
+    for (const near of [{ currency: ['eur', 'chf'] }, { currency: [] }, 'currency=eur&currency=chf'])
+      t.equal(effectOf(near), 'Deny', JSON.stringify(near))
+  }
+})
+
 t.test('a rule that limits a field leaves requests without that field their own rule', async t => {
   const both = counted(kept({ currency: 'eur', amount: 100 }))
   const less = counted(kept({ amount: 100 }), 3)
