@@ -5,6 +5,7 @@ import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import type { Facts } from '../request/facts.ts'
 import { findIn } from '../turns/evaluation.ts'
 import { isRecord } from '../values/path.ts'
+import { saysNameOfSecret } from './sample-secrets.ts'
 import { readFact, type Shape } from './shape.ts'
 
 /** What a field was in all requests of a shape: one of a few texts, or a number. */
@@ -28,7 +29,7 @@ export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names'
   const isMessage = facts.some(([field]) => field === 'mcp.method')
   if (object === undefined || (isMessage && object !== 'input.body.params.arguments')) return {}
   const value = readFact(object, found)
-  if (!isRecord(value)) return {}
+  if (!isRecord(value) || saysNameOfSecret(value)) return {}
   const hasModel = facts.some(([field]) => field === 'llm.model')
   const members = Object.entries(value).filter(([name]) => plainName.test(name) && !(hasModel && name === 'model'))
   const kept = members.flatMap(([name, one]) => {
@@ -43,8 +44,13 @@ function readValue(value: unknown): BodyValue | undefined {
   const text = String(value)
   if (findIn(secretSearch, text) !== undefined || findIn(personalDataSearch, text) !== undefined) return undefined
   if (plainNumber.test(text)) return { min: Number(text), max: Number(text) }
-  const isPlain = plainText.test(text) && redactText(text) === text && !isRandom(text)
-  return typeof value !== 'number' && isPlain ? { texts: [text] } : undefined
+  const isPlain = typeof value !== 'number' && plainText.test(text) && redactText(text) === text
+  return isPlain && !isRandom(text) && !hasNamedSecret(text) ? { texts: [text] } : undefined
+}
+
+/** Whether something comes after the name of a secret: `password:x`, `reset-token/x`. */
+function hasNamedSecret(text: string): boolean {
+  return text.split(/[:/]/).slice(0, -1).some(isSecretName)
 }
 
 /** Ids, and keys of a kind that no detector knows: none of them is one of a few texts that a field may have. */

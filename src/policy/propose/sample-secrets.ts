@@ -55,9 +55,12 @@ function stringsOf(root: unknown): readonly string[] | undefined {
   return strings
 }
 
-function namesSecret(value: Readonly<Record<string, unknown>>): boolean {
+const namesSecret = (value: Readonly<Record<string, unknown>>): boolean =>
+  Object.keys(value).some(isSecretName) || saysNameOfSecret(value)
+
+/** Whether one member says that another one is a secret. */
+export function saysNameOfSecret(value: Readonly<Record<string, unknown>>): boolean {
   const members = Object.entries(value)
-  if (members.some(([name]) => isSecretName(name))) return true
   const named = members.some(([name, one]) => namingMember.test(name) && typeof one === 'string' && isSecretName(one))
   return named && members.some(([name]) => valueMember.test(name))
 }

@@ -86,6 +86,10 @@ t.test('nothing secret or personal is kept: by the name of the field, by detecto
     ...{ card: 4_111_111_111_111_111, order: 12_345_678_901_234, 'odd name': 'x', '#': 'x', ['n'.repeat(65)]: 'x' },
   }
   t.strictSame(keptOf(requestOf(body), true)?.fields ?? {}, {})
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const named = [requestOf({ name: 'password', value: 'hunter2' }), requestOf('field=pin&value=1234', form)]
+  const inText = ['password:hunter2', 'reset-token/abc12', 'x/password/hunter2'].map(a => requestOf({ a }))
+  for (const one of [...named, ...inText]) t.strictSame(keptOf(one, true)?.fields, {})
   t.strictSame(keptOf(requestOf({ a: 'x' }), false)?.fields, {}, 'of a body that is not known')
 })
 
