@@ -145,7 +145,9 @@ interface RecordedShape {
 function recordedOf({ agent, shapes }: DraftSubject): readonly RecordedShape[] {
   return shapes.map(count => {
     const kept: KeptShape = JSON.parse(count.shape)
-    return { count, examples: examplesOf(kept, count, agent).map(factsOf), isKnown: knownBy(kept, count.fields) }
+    // A drafted rule asks for names, and for no value of a field.
+    const known = { values: count.values, fields: {} }
+    return { count, examples: examplesOf(kept, known, agent).map(factsOf), isKnown: knownBy(kept) }
   })
 }
 

@@ -81,7 +81,7 @@ export function simulate(agents: readonly SimulatedAgent[], after: object, langu
   const unknown: UnknownRequests[] = []
   let same = 0
   for (const { agent, shapes, samples, before } of agents) {
-    const compared: ComparedPolicies = { former: before && compileOnce(before, language, compiled), tried }
+    const compared = comparedPolicies(before && compileOnce(before, language, compiled), tried)
     const ofShape = Map.groupBy(samples, ({ digest }) => digest)
     for (const one of shapes) {
       const shape: KeptShape = JSON.parse(one.shape)
@@ -126,6 +126,14 @@ interface ComparedPolicies {
   /** Undefined: none applies. */
   readonly former: CompiledPolicy | undefined
   readonly tried: CompiledPolicy
+  /** Fields that their rules name: texts of others decide nothing, and each one doubles the examples. */
+  readonly fields: ReadonlySet<string>
+}
+
+function comparedPolicies(former: CompiledPolicy | undefined, tried: CompiledPolicy): ComparedPolicies {
+  const rules = [...(former?.policy.rules ?? []), ...tried.policy.rules]
+  const fields = rules.flatMap(rule => leavesOf(rule, '').map(({ condition }) => condition.field))
+  return { former, tried, fields: new Set(fields) }
 }
 
 /** How the decision changes, or the fields that this rests on. */
@@ -146,7 +154,8 @@ function note(changes: Map<string, Draft>, how: ChangedDecision, requests: Simul
 
 function compare(agent: DescribedAgent, one: ShapeCount, policies: ComparedPolicies): Compared {
   const shape: KeptShape = JSON.parse(one.shape)
-  return compareAll(examplesOf(shape, one, agent), knownBy(shape, one.fields), one, policies)
+  const fields = Object.fromEntries(Object.entries(one.fields).filter(([field]) => policies.fields.has(field)))
+  return compareAll(examplesOf(shape, { ...one, fields }, agent), knownBy(shape, fields), one, policies)
 }
 
 /** A sample is one request: what is not known of it rests on what was hidden, or on the moment in which it came. */

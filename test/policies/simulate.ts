@@ -1,11 +1,12 @@
 /** Simulating agrees with the decisions that follow. */
 import t from 'tap'
+import { makeDraft } from '../../src/policies/draft.ts'
 import { simulate } from '../../src/policies/simulate.ts'
 import { type KeptShape, keptOf } from '../../src/policy/propose/kept.ts'
 import { sampleOf } from '../../src/policy/propose/sample.ts'
 import { naiveVerdict } from '../fixtures/naive-policy.ts'
 import { createRandom, randomHead, randomPolicy, withBodies } from '../fixtures/random-policy.ts'
-import { policyOf } from '../fixtures/rulebook.ts'
+import { described, policyOf } from '../fixtures/rulebook.ts'
 import { runs } from '../fixtures/runs.ts'
 
 t.test('what is known of a shape is decided as each of its requests is', async t => {
@@ -102,4 +103,39 @@ t.test('of a shape without a path, an id or a request nothing is known', async t
     simulated({ path: ['x', ['int', 0]] }, policy('other'), policy('p', { ...onBody, conditions: [] }), [['1']]),
     [...[0, 0], 'Allow Deny 6'],
   )
+})
+
+t.test('texts of fields that no rule names make no further examples: an agent chooses how many there are', t => {
+  const body = { a: 'x', b: 'x', c: 'x', d: 'x' }
+  const request = described({ request: { method: 'POST', url: 'https://a.example/x', body }, agent })
+  const { shape } = keptOf(request, true)!
+  const outcome = { effect: 'Allow', policy: 'p', rule: null, status: 2, verdict: null, signal: null }
+  const texts = { shape: JSON.stringify(shape), outcome: JSON.stringify(outcome) }
+  /** How often the agent is read: for each example. */
+  const readsOf = (names: readonly string[]): readonly number[] => {
+    const fields = Object.fromEntries(names.map(name => [`input.body.${name}`, { texts: ['x', 'y'] }]))
+    const one = { agentId: 'a1', digest: 'd', ...texts, values: [], fields, count: 9, firstAt: 0, lastAt: 1, days: [0] }
+    let reads = 0
+    const watched = {
+      id: 'a1',
+      get ownerId() {
+        reads += 1
+        return 'o'
+      },
+    }
+    const before = policy('p')
+    const subject = { agent: watched, shapes: [one], samples: [], before }
+    simulate(
+      [subject],
+      policy('p', { ...onBody, conditions: [{ ...onBody.conditions[0], field: 'input.body.a' }] }),
+      {},
+    )
+    const simulated = reads
+    const terms = { name: 'n', effect: 'Allow', priority: 0, open: [], alone: false } as const
+    makeDraft({ ...terms, request: { url: 'https://a.example/y' } }, subject, {})
+    return [simulated, reads - simulated]
+  }
+  t.strictSame(readsOf(['a', 'b', 'c', 'd']), readsOf(['a']))
+  t.ok(readsOf(['a'])[0]! > readsOf([])[0]!, 'those of one that a rule names do')
+  t.end()
 })
