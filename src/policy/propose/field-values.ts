@@ -17,8 +17,11 @@ export type BodyValues = Readonly<Record<string, BodyValue>>
 /** Texts of one field that are kept; with one more the field is dropped. */
 const maxTexts = 8
 const maxFields = 32
+/** Fields of one body that are looked at: detectors search their texts in one turn of the event loop. */
+const maxLooked = 64
+const maxText = 64
 const plainName = /^[A-Za-z_]\w{0,63}$/
-const plainText = /^[\w.:/-]{1,64}$/
+const plainText = /^[\w.:/-]+$/
 /** Texts that are numbers; longer ones are ids. */
 const plainNumber = /^-?\d{1,12}(?:\.\d{1,6})?$/
 
@@ -32,7 +35,7 @@ export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names'
   if (!isRecord(value) || saysNameOfSecret(value)) return {}
   const hasModel = facts.some(([field]) => field === 'llm.model')
   const members = Object.entries(value).filter(([name]) => plainName.test(name) && !(hasModel && name === 'model'))
-  const kept = members.flatMap(([name, one]) => {
+  const kept = members.slice(0, maxLooked).flatMap(([name, one]) => {
     const found = isSecretName(name) ? undefined : readValue(one)
     return found === undefined ? [] : [[`${object}.${name}`, found] as const]
   })
@@ -42,6 +45,7 @@ export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names'
 function readValue(value: unknown): BodyValue | undefined {
   if (!['string', 'number', 'boolean'].includes(typeof value)) return undefined
   const text = String(value)
+  if (text.length > maxText) return undefined
   if (findIn(secretSearch, text) !== undefined || findIn(personalDataSearch, text) !== undefined) return undefined
   if (plainNumber.test(text)) return { min: Number(text), max: Number(text) }
   const isPlain = typeof value !== 'number' && plainText.test(text) && redactText(text) === text
