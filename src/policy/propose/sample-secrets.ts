@@ -8,6 +8,12 @@ import { isRecord } from '../values/path.ts'
 const maxDepth = 4
 /** A member of JSON, also one whose value is an object, and one that a later member of the same name hides. */
 const memberName = /"([^"\\]{1,64})"\s{0,8}:/g
+/** The same in bodies that are no JSON: arguments of GraphQL, lines of YAML and of plain text, elements of XML. */
+const otherNames = [
+  /(?<![\w.-])([\w.-]{1,64})\s{0,8}:\s{0,8}["']/g,
+  /^[ \t]{0,64}(?:- )?((?:[\w.-]{1,64} ){0,3}[\w.-]{1,64}):[ \t]{1,8}\S/gm,
+  /<(?:[\w-]{1,64}:)?([\w.-]{1,64})[\s>]/g,
+]
 /** Members of an object that names its value: `{"name": "password", "value": "x"}`. */
 const namingMember = /^(?:name|field|id|header|param|parameter|property|attribute)$/i
 const valueMember = /^(?:val|values?|content|data|text)$/i
@@ -29,7 +35,9 @@ export function hasSecret(text: string): boolean {
 
 function looksSecret(text: string): boolean {
   if (findIn(secretSearch, text) !== undefined || redactText(text) !== text) return true
-  return [...text.matchAll(memberName)].some(([, name = '']) => isSecretName(name))
+  return [memberName, ...otherNames].some(names =>
+    [...text.matchAll(names)].some(([, name = '']) => isSecretName(name)),
+  )
 }
 
 /** What JSON says; undefined for a text that is none. */

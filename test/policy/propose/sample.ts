@@ -38,6 +38,10 @@ t.test('a request with a secret in its URL or body is no sample', t => {
     { headers: json, body: '{"\\u0070assword":"x","password":1,"a":{"\\u0070in":1},"a":1}' },
     { headers: json, body: '{"a":' },
     { headers: json, body: `{a: 'b'}` },
+    { body: { query: 'mutation { login(user: "a", password: "x") { id } }' } },
+    { headers: { 'content-type': 'application/yaml' }, body: 'user: a\nlogin:\n  - password: x\n' },
+    { headers: { 'content-type': 'text/plain' }, body: 'My password: x' },
+    { headers: { 'content-type': 'text/xml' }, body: '<a:login><a:password>x</a:password></a:login>' },
     { headers: form, body: `a=${encodeURIComponent('{"login":{"password":"x"}}')}` },
     { url: `${url}&q=%${'25'.repeat(2_000)}` },
     { url: `${url}&q=%7B%22password%22:%22x%22%7D` },
@@ -64,6 +68,8 @@ t.test('a request whose strings, parameters and JSON name no secret is a sample'
     { headers: json, body: '' },
     { url: `${url}&q=%7B%22page%22:1%7D&r=%ff` },
     { headers: form, body: 'a=1&b=%5B1%5D&c=x+y' },
+    { body: { query: 'query Find($a: String) { items(name: "x") { key password } }' } },
+    { body: { text: 'The password is kept elsewhere. See http://a.example:80/ at 10:20: it says <b>no</b>.' } },
   ]
   for (const request of requests) t.ok(sampled(request), JSON.stringify(request))
   const headers = { 'X-Context': '{"a":"{\\"password\\":\\"x\\"}"}', 'X-Page': '{"page":1}' }
