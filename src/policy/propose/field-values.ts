@@ -36,8 +36,11 @@ export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names'
   const hasModel = facts.some(([field]) => field === 'llm.model')
   const members = Object.entries(value).filter(([name]) => plainName.test(name) && !(hasModel && name === 'model'))
   const kept = members.slice(0, maxLooked).flatMap(([name, one]) => {
-    const found = isSecretName(name) ? undefined : readValue(one)
-    return found === undefined ? [] : [[`${object}.${name}`, found] as const]
+    const field = `${object}.${name}`
+    // Conditions do not answer for a field whose name another one has in other letter case, or as a list.
+    const isFit = !isSecretName(name) && readFact(field, found) === one
+    const kept = isFit ? readValue(one) : undefined
+    return kept === undefined ? [] : [[field, kept] as const]
   })
   return Object.fromEntries(kept.slice(0, maxFields))
 }
@@ -93,6 +96,8 @@ export function combinationsOf(values: BodyValues): readonly BodyValues[] {
 /** Requests, and days on which they came, after which texts that a field had are all that a rule allows. */
 const fewestCount = 20
 const fewestDays = 2
+/** Fields of one rule: it has at most 32 conditions, up to 17 of them on other things. */
+const maxOfRule = 12
 
 /** The fields that only ever had few texts, with them. */
 export function fewTexts(
@@ -100,5 +105,8 @@ export function fewTexts(
   { count, days }: { readonly count: number; readonly days: number },
 ): readonly (readonly [field: string, texts: readonly string[]])[] {
   if (count < fewestCount || days < fewestDays) return []
-  return Object.entries(values).flatMap(([field, value]) => ('texts' in value ? [[field, value.texts] as const] : []))
+  const all = Object.entries(values).flatMap(([field, value]) =>
+    'texts' in value ? [[field, value.texts] as const] : [],
+  )
+  return all.slice(0, maxOfRule)
 }

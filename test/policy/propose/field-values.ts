@@ -2,6 +2,7 @@
 import t from 'tap'
 import { parse } from 'yaml'
 import { proposalYaml } from '../../../src/policies/proposal.ts'
+import { makePolicy } from '../../../src/policies/propose.ts'
 import { simulate } from '../../../src/policies/simulate.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
 import { walk } from '../../../src/policy/evaluation/walk.ts'
@@ -130,6 +131,27 @@ t.test('a field with few texts in 20 requests on 2 days has them in its rule; nu
     t.equal(effectOf(near), 'Deny', JSON.stringify(near))
   for (const few of [counted(known, 19), counted(known, 20, [1])])
     t.notMatch(JSON.stringify(proposalOf(few).document), 'input.body.currency"')
+})
+
+t.test('no body makes proposals impossible: with many fields, and with names that differ in letter case alone', t => {
+  const many = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`k${at}`, 'x']))
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: many } }
+  const bodies: readonly (readonly [body: unknown, headers?: typeof form])[] = [
+    ...[[many] as const, [message] as const, [{ A: 'x', a: 'y', b: 'z' }] as const, [{ a_b: 'x', aB: 'y' }] as const],
+    ...[['a[]=x&a=y', form] as const, ['A=x&a=y', form] as const],
+  ]
+  for (const [body, headers] of bodies) {
+    const { shape, fields } = keptOf(requestOf(body, headers), true)!
+    const one = { ...counted({ shape, fields }), digest: 'd' }
+    const texts = { shape: JSON.stringify(shape), outcome: JSON.stringify(outcome) }
+    const shapes = [{ shapes: [{ ...one, ...texts }], incompleteSince: null }]
+    const terms = { name: 'q', since: 0, until: 2 * dayMs, isExact: false, promotes: false, unseen: 'Deny' } as const
+    t.match(makePolicy(shapes, terms, {}, undefined), { allowed: 20 }, JSON.stringify(body))
+  }
+  const { fields } = kept({ A: 'x', a: 'y', b: 'z' })
+  t.strictSame(fields, { 'input.body.b': { texts: ['z'] } })
+  t.end()
 })
 
 t.test('a list in place of a text, and a parameter that comes twice, have no value that was not seen', async t => {
