@@ -1,9 +1,11 @@
 import { secretSearch } from '../detectors/detectors.ts'
 import { type Field, parseField } from '../language/fields/fields.ts'
 import { Zone } from '../language/fields/zone.ts'
+import { fold } from '../language/operators/values.ts'
 import { factsOf } from '../lint/examined.ts'
 import type { DescribedRequest } from '../request/describe.ts'
 import type { Facts } from '../request/facts.ts'
+import { foldName } from '../request/names.ts'
 import { findIn } from '../turns/evaluation.ts'
 import { Several } from '../values/path.ts'
 import { missing, unreadable } from '../values/truth.ts'
@@ -109,6 +111,7 @@ function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundS
   for (const object of objects) {
     const value = readFact(`${object}.@keys`, facts)
     if (value === missing && object !== 'input.body') found.push([object, null])
+    else if (isTexts(value) && !value.every(isRegular)) return { unfit: 'names with unusual letters' }
     else if (isTexts(value)) names.push([`${object}.@keys`, value.toSorted()])
     else return { unfit: object === 'input.body' ? 'a body that is no object' : `${object} is no object` }
   }
@@ -123,6 +126,9 @@ function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundS
 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(each => typeof each === 'string')
+
+/** Whether a condition on names answers for it: letter case is not told apart, and of µ or ſ in more ways than one. */
+const isRegular = (name: string): boolean => fold(foldName(name)) === fold(name)
 
 const isGraphql = ({ segments }: ShapeHead) => segments.some(segment => /graphql|^gql$/i.test(segment))
 

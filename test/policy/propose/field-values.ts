@@ -149,6 +149,7 @@ t.test('no body makes proposals impossible: with many fields, and with names tha
     const terms = { name: 'q', since: 0, until: 2 * dayMs, isExact: false, promotes: false, unseen: 'Deny' } as const
     t.match(makePolicy(shapes, terms, {}, undefined), { allowed: 20 }, JSON.stringify(body))
   }
+  for (const name of ['µ', 'ſ', 'ı', 'ͅ']) t.equal(kept({ [name]: 1 }).shape.unfit, 'names with unusual letters', name)
   const { fields } = kept({ A: 'x', a: 'y', b: 'z' })
   t.strictSame(fields, { 'input.body.b': { texts: ['z'] } })
   t.end()
