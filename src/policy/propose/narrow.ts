@@ -1,8 +1,9 @@
 import type { CompiledPolicy } from '../evaluation/compile.ts'
 import { walk } from '../evaluation/walk.ts'
 import { formatPolicy, type RuleDocument } from '../language/format.ts'
-import type { Policy, Rule } from '../language/model.ts'
+import { limits, type Policy, type Rule } from '../language/model.ts'
 import { factsOf } from '../lint/examined.ts'
+import { leavesOf } from '../lint/warning.ts'
 import { judge } from './judge.ts'
 import { documentOf, type Observed, type Proposal } from './learn.ts'
 import { type ProposedRule, rulesOf } from './rules.ts'
@@ -74,7 +75,9 @@ class Narrower {
       ...(credential !== undefined && { credential }),
       ...(this.#isExempt(rule) ? { riskExempt: true } : {}),
     }
-    const narrowed = this.#proposed(mine).map(found => {
+    const room = limits.conditionsPerRule - leavesOf(rule, '').length
+    const fitting = this.#proposed(mine).filter(({ conditions }) => conditions.length <= room)
+    const narrowed = fitting.map(found => {
       // A narrowed rule never applies to what cannot be read.
       const unread = readsAll ? { onUnreadable: 'noMatch' } : {}
       const conditions = [...document.conditions, ...found.conditions]

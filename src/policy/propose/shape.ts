@@ -90,12 +90,16 @@ function headOf(facts: Facts): ShapeHead | { readonly unfit: string } {
 }
 
 const plainName = /^[\w.$~[\]%-]{1,64}$/
+/** All names of a query: they stand twice in a pattern, which has at most 1,024 characters. */
+const maxNames = 480
 
 /** The names of the parameters as they are written. */
 function parametersOf(query: string): readonly string[] | undefined {
   if (query === '') return []
   const names = query.split('&').map(pair => pair.replace(/=.*$/s, ''))
-  return names.every(name => plainName.test(name)) && !query.includes(';') ? [...new Set(names)].sort() : undefined
+  if (!names.every(name => plainName.test(name)) || query.includes(';')) return undefined
+  const different = [...new Set(names)].sort()
+  return different.join('|').replace(/[.$[\]]/g, '..').length <= maxNames ? different : undefined
 }
 
 function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundShape {

@@ -155,6 +155,23 @@ t.test('no body makes proposals impossible: with many fields, and with names tha
   t.end()
 })
 
+t.test('a rule that has no room for more conditions is not narrowed, and its requests are held', t => {
+  const one = { ...counted(kept({ a: 'x' })), digest: 'd', shape: JSON.stringify(kept({ a: 'x' }).shape) }
+  const shapes = [{ shapes: [{ ...one, outcome: JSON.stringify({ ...outcome, rule: 'r' }) }], incompleteSince: null }]
+  const terms = { name: 'q', since: 0, until: 2 * dayMs, isExact: false, promotes: false, unseen: 'Deny' } as const
+  for (const [count, allowed] of [
+    [9, 20],
+    [30, 0],
+  ] as const) {
+    const conditions = Array.from({ length: count }, (_, at) => {
+      return { field: `input.headers.x-${at}`, operator: 'notExists', value: 'true' }
+    })
+    const before = { name: 'p', default: 'Deny', rules: [{ name: 'r', effect: 'Allow', conditions }] }
+    t.match(makePolicy(shapes, terms, {}, before), { allowed, held: 20 - allowed })
+  }
+  t.end()
+})
+
 t.test('a list in place of a text, and a parameter that comes twice, have no value that was not seen', async t => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
   const bodies = [{ currency: 'eur' }, 'currency=eur'] as const

@@ -24,6 +24,10 @@ t.test('a request of which no rule can tell the kind has no shape, and the cause
     ['a path that servers read in different ways', { url: 'https://api.example/a;b/c' }],
     ['a query with unusual names', { url: 'https://api.example/x?a;b=1' }],
     ['a query with unusual names', { url: 'https://api.example/x?%20%F0=1&=2' }],
+    [
+      'a query with unusual names',
+      { url: `https://api.example/x?${Array.from({ length: 99 }, (_, at) => `nam${at}`).join('&')}` },
+    ],
     ['a value that is too long', { method: 'POST', body: { ['x'.repeat(300)]: 1 } }],
     [/^a secret/, { url: 'https://api.example/AKIA/IOSFODNN7EXAMPLE/AKIAIOSFODNN7EXAMPLE' }],
     ['a body that is invalid', typed('application/json', '{"a":')],
