@@ -79,7 +79,7 @@ export interface ConnectionAnswer {
 export interface TakenConnection {
   readonly key: CredentialKey
   /** Rejects with a CredentialError when the server refuses. */
-  finish(setting: CredentialSetting): Promise<Consented>
+  finish(setting: CredentialSetting, onUntaken: ConsentRequest['onUntaken']): Promise<Consented>
 }
 
 /** Undefined when it was not begun, has ended, or is that of another person, tab or credential. It is used up all the same. */
@@ -97,7 +97,7 @@ export async function takeConnection(
   if (!isTab || kept.name !== name) return undefined
   return {
     key: { name, subject: kept.subject },
-    finish: setting => finishCodeConsent(requestOf(setting, sourceParts), kept, answer),
+    finish: (setting, onUntaken) => finishCodeConsent({ ...requestOf(setting, sourceParts), onUntaken }, kept, answer),
   }
 }
 

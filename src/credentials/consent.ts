@@ -17,6 +17,8 @@ export interface ConsentRequest {
   readonly authorizationUrl?: string | undefined
   readonly deviceUrl?: string | undefined
   readonly signal: AbortSignal
+  /** Called with what the server has granted, when that is not taken. */
+  readonly onUntaken?: ((granted: Granted) => unknown) | undefined
 }
 
 /** A consent that was begun: plain data, and a secret until it ends. */
@@ -73,7 +75,7 @@ export async function finishCodeConsent(
   const request = oauth
     .authorizationCodeGrantRequest(server, client, authentication, code, redirectUri, verifier, options)
     .then(answer => oauth.processAuthorizationCodeResponse(server, client, answer))
-  return { ...grantedIn(await answered(request), setting, at), login: loginIn(idToken) }
+  return { ...grantedIn(await answered(request), consent, at), login: loginIn(idToken) }
 }
 
 function codeIn(
@@ -121,7 +123,7 @@ export async function deviceConsent(consent: ConsentRequest, { onPrompt, wait }:
     try {
       const answer = await oauth.deviceCodeGrantRequest(server, client, authentication, device.device_code, options)
       const granted = await oauth.processDeviceCodeResponse(server, client, answer)
-      return { ...grantedIn(granted, setting, parts.clock.now()), login: null }
+      return { ...grantedIn(granted, consent, parts.clock.now()), login: null }
     } catch (error) {
       const code = error instanceof oauth.ResponseBodyError ? error.error : undefined
       if (code === 'slow_down') pause += usualPause
@@ -150,13 +152,16 @@ function endpointIn(url: string | undefined, what: string, option: string): stri
 /** More than was asked for would be more than the person was shown. */
 function grantedIn(
   { refresh_token: refreshToken, access_token: token, expires_in: seconds, scope }: oauth.TokenEndpointResponse,
-  setting: CredentialSetting,
+  { setting, onUntaken }: Pick<ConsentRequest, 'setting' | 'onUntaken'>,
   at: number,
 ): Omit<Consented, 'login'> {
   const asked = setting.Scope?.split(' ')
   const granted = scope?.split(' ').filter(one => one !== '')
   const more = asked === undefined ? [] : (granted ?? []).filter(one => !asked.includes(one))
-  if (more.length > 0) throw new CredentialError('failing', 'The server granted more scopes than Scope names.')
+  if (more.length > 0) {
+    onUntaken?.({ refreshToken, access: { token, at, until: null } })
+    throw new CredentialError('failing', 'The server granted more scopes than Scope names.')
+  }
   // Many servers answer it with a refresh token alone.
   const isDone = (one: string) => granted?.includes(one) || (one === 'offline_access' && refreshToken !== undefined)
   const missing = granted === undefined ? [] : (asked ?? []).filter(one => !isDone(one))

@@ -98,8 +98,9 @@ export interface Revocable {
   readonly hint: 'refresh_token' | 'access_token'
 }
 
-export function revocable(row: OpenedRow | undefined): Revocable | undefined {
-  const { refreshToken, access } = row?.held ?? {}
+export const revocable = (row: OpenedRow | undefined): Revocable | undefined => row && revocableOf(row.held)
+
+export function revocableOf({ refreshToken, access }: Granted): Revocable | undefined {
   if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token' }
   return access && { token: access.token, hint: 'access_token' }
 }

@@ -4,9 +4,10 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { type AccountOf, keyFor, keyOfAccount, mayConnect } from '../credentials/accounts.ts'
 import type { ConsentParts } from '../credentials/connection.ts'
 import type { Consented } from '../credentials/consent.ts'
+import { limitOf } from '../credentials/obtain.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
-import { openOrEmpty, revocable, type SealingKeys } from '../credentials/stored-row.ts'
+import { type Granted, openOrEmpty, revocable, revocableOf, type SealingKeys } from '../credentials/stored-row.ts'
 import { type AccountView, accountView, viewOf } from '../credentials/view.ts'
 import type { Person } from '../hitl/model.ts'
 import type {
@@ -87,13 +88,16 @@ export class ManagedAccounts {
     const given = { name, personId: person.id, session, answer: new URLSearchParams(answer) }
     const taken = await takeConnection(given, this.#connections())
     if (taken === undefined) return refuse('wrong_state', notBegun)
-    const consented = await explained(taken.finish(setting))
+    const { key } = taken
+    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, granted)
+    const consented = await explained(taken.finish(setting, withdraw))
     if (isRefusal(consented)) return consented
     // Rights may have been lost since the consent was begun, and while its server was asked.
-    const problem = problemNow()
-    if (problem !== undefined) return problem
-    const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, taken.key.subject, this.#agentOf)
-    return isAllowed ? this.#keep(taken.key, consented, by) : refuse('forbidden', notYours)
+    const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
+    const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
+    if (problem === undefined) return this.#keep(key, consented, by)
+    withdraw(consented)
+    return problem
   }
 
   /** Stores a refresh token that was granted elsewhere. */
@@ -128,6 +132,20 @@ export class ManagedAccounts {
       return [() => grant.revoke(token)]
     })
     return () => void Promise.all(revokes.map(revoke => revoke())).catch(error => report(unrevoked, error))
+  }
+
+  /** What is not kept here is revoked at its server, unless another grant of the same account might end with it. */
+  async #withdraw(setting: CredentialSetting, key: CredentialKey, granted: Granted): Promise<void> {
+    const { store, kept, report } = this.#parts
+    try {
+      const token = revocableOf(granted)
+      const row = await store.credentials.of(key)
+      if (token === undefined || (row !== undefined && row.state !== 'needed')) return
+      const { revoke } = await import('../credentials/token-requests.ts')
+      await revoke(setting, kept.sourceParts, { ...token, signal: AbortSignal.timeout(limitOf(setting)) })
+    } catch (error) {
+      report(notWithdrawn, error)
+    }
   }
 
   readonly #agentOf = (id: string): AgentRecord | undefined => this.#parts.registry.get(id)
@@ -197,6 +215,7 @@ const explained = <T>(asked: Promise<T>): Promise<T | Refusal> =>
   })
 
 const unrevoked = 'tokens of an agent that was removed could not be revoked'
+const notWithdrawn = 'a grant that was not taken could not be revoked at its server'
 const notYours = 'An admin connects accounts of all; others those of agents with their own ownerId.'
 const notBegun = 'This consent was not begun by you in this tab, or has ended. Connect the account again.'
 const noOrigin = 'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it.'

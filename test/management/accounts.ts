@@ -3,8 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startAccountProvider } from '../fixtures/account-provider.ts'
-import { eventually, startGateway } from '../fixtures/gateway.ts'
+import { absolute, openSecure, startForward } from '../fixtures/forward.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import { secureCaFile, secureName } from '../fixtures/origin.ts'
+import { openRaw } from '../fixtures/raw.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const provider = await startAccountProvider(t)
@@ -12,7 +14,7 @@ const consoleUrl = 'https://gateway.example'
 const ofServer = { Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }
 const host = `${secureName}:${provider.port}`
 const directory = testdir(t, { policies: {} })
-const gateway = await startGateway(t, {
+const gateway = await startForward(t, {
   directory,
   lookup: async () => ['127.0.0.1'],
   alone: 'its accounts are connected',
@@ -20,17 +22,20 @@ const gateway = await startGateway(t, {
   config: {
     System: { PublicUrl: consoleUrl },
     Proxy: { CaFile: secureCaFile },
+    Hosts: [{ Host: 'api.gateway.test', Upstream: provider.url }],
     Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
     Credentials: [
       { ...ofServer, Name: 'calendar', Scope: 'read offline_access', Parameters: ['access_type=offline', 'p=a=b'] },
       { ...ofServer, Name: 'team', Per: 'Owner' },
       { ...ofServer, Name: 'all', Per: 'All' },
+      { ...ofServer, Name: 'mcp', McpServer: `${provider.url}/mcp` },
       { Name: 'fixed', Secret: 'key' },
     ],
     Upstreams: [
       { Host: host, Credential: 'calendar', Paths: ['/calendar'] },
       { Host: host, Credential: 'team', Paths: ['/team'] },
       { Host: host, Credential: 'all', Paths: ['/all'] },
+      { Host: host, Credential: 'mcp', Paths: ['/mcp'] },
     ],
     Policies: [
       { name: 'allow-all', default: 'Allow' },
@@ -69,6 +74,12 @@ async function connect(of: object, login: string, { token, name }: { token?: Tok
 }
 const disconnect = (query: string, token?: Token, name = 'calendar') =>
   send('DELETE', `/credentials/${name}/token${query}`, undefined, token)
+/** Its server was told. */
+const revoked = (login: string) =>
+  eventually(
+    () => provider.revoked,
+    tokens => tokens.some(token => token?.startsWith(`refresh-canary-${login}-`)),
+  )
 const calendar = async (agentId: string, token?: Token) =>
   JSON.parse((await manage('GET', `/credentials?agentId=${agentId}`, undefined, token)).text).find(
     ({ name }: { name: string }) => name === 'calendar',
@@ -121,6 +132,40 @@ t.test('requests of an agent get its own account, and no other agent gets it', a
   t.match(await calendar(anna.id), { usable: true, account: { login: 'ann@example.com', state: 'ready' } })
   const accounts = JSON.parse((await manage('GET', '/credentials/calendar/accounts')).text)
   t.strictSame(accounts.map(({ agentId }: { agentId: string }) => agentId).sort(), [anna.id, bob.id].sort())
+})
+
+t.test('each agent gets its own on every road: virtual hosts, requests in absolute form and tunnels', async t => {
+  for (const { id } of [anna, bob]) {
+    const { url } = await begin({ agentId: id }, undefined, 'mcp')
+    t.equal(new URL(url).searchParams.get('resource'), `${provider.url}/mcp`)
+    t.match(await connect({ agentId: id }, `mcp-${id}`, { name: 'mcp' }), { status: 200 })
+  }
+  const onVirtualHost = async (token: string, path: string) => {
+    const client = await openRaw(t, gateway.port)
+    const fields = `Host: api.gateway.test\r\nGateway-Authorization: Bearer ${token}\r\nConnection: close\r\n`
+    client.write(`GET ${path} HTTP/1.1\r\n${fields}\r\n`)
+    return client.closed()
+  }
+  const inAbsoluteForm = (token: string, path: string) =>
+    gateway.exchange(t, absolute(provider, { path, host, authorization: `Bearer ${token}` }))
+  const inTunnel = async (token: string, path: string) => {
+    const client = await openSecure(t, gateway, { to: host, authorization: `Bearer ${token}` })
+    client.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    return client.until(/\r\n\r\n.*(?:access-canary-[\w-]+-\d|credential_needed)/s)
+  }
+  for (const send of [onVirtualHost, inAbsoluteForm, inTunnel]) {
+    for (const [{ id, token }, login] of [
+      [anna, 'ann'],
+      [bob, 'bob'],
+    ] as const) {
+      t.match(await send(token, '/calendar'), new RegExp(`^HTTP/1.1 200 .*Bearer access-canary-${login}-\\d`, 's'))
+      t.match(await send(token, '/mcp'), new RegExp(`^HTTP/1.1 200 .*Bearer access-canary-mcp-${id}-\\d`, 's'))
+    }
+    const before = provider.sent.length
+    for (const path of ['/calendar', '/mcp'])
+      t.match(await send(second.token, path), /^HTTP\/1.1 403 .*credential_needed/s, 'without an account')
+    t.equal(provider.sent.length, before, 'nothing is sent')
+  }
 })
 
 t.test('an owner connects accounts of the own agents alone, an admin all, and no agent any', async t => {
@@ -187,8 +232,25 @@ t.test('fewer scopes are named, more are refused, and a token that cannot be ren
   t.match(await sentTo(second.token), /canary-few/)
   provider.answer = { scope: 'read write' }
   t.match(await connect({ agentId: second.id }, 'many'), { status: 409, detail: /more scopes/ })
-  provider.answer = {}
   t.match(await sentTo(second.token), /canary-few/)
+  await disconnect(`?agentId=${second.id}`)
+  t.match(await connect({ agentId: second.id }, 'much'), { status: 409, detail: /more scopes/ })
+  await revoked('much')
+  t.notMatch(provider.revoked, [/many/], 'the grant that was there might have ended with it')
+  provider.answer = {}
+})
+
+t.test('a grant whose person has lost the right to it is refused at its end, and revoked at its server', async t => {
+  const person = await gateway.agent({ ownerId: 'anna', roles: ['reviewer'] })
+  const { url, session } = await begin({ agentId: second.id }, person.token)
+  provider.onToken = async () => {
+    provider.onToken = undefined
+    await manage('POST', `/agents/${person.id}/deactivate`)
+  }
+  const refused = await finish({ session, ...provider.consent(url, 'lost') }, person.token)
+  t.match(refused, { status: 403, code: 'agent_inactive' })
+  await revoked('lost')
+  t.equal(await sentTo(second.token), '403 credential_needed')
 })
 
 t.test('a token that is said to last longer than there are dates hides no other account', async t => {
@@ -251,6 +313,7 @@ t.test('an agent that is removed takes its account along, and its server revokes
     token => String(token).includes('gone'),
   )
   t.match(await finish({ session, ...provider.consent(url, 'stale') }), { status: 403 }, 'it is not there any more')
+  await revoked('stale')
 })
 
 t.test('who connected what is on record, and no token is stored in clear or logged', async t => {
