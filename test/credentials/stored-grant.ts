@@ -98,6 +98,22 @@ t.test('a token that the store does not take is sent all the same, and stored as
   t.equal(fleet.server.reuses, 0)
 })
 
+t.test('while the store is away an account is sent to the end of its token, and cannot be connected', async t => {
+  const fleet = credentialFleet({ Type: 'Connect' })
+  const { grant, keeper } = fleet.gateway('one', 'agent a1 5')
+  const at = fleet.clock.now()
+  const granted = { refreshToken: 'first', access: { token: 'a-1', at, until: at + 3_600_000 } }
+  await grant.connect(granted, entry)
+  fleet.isAway = true
+  t.equal((await keeper.renewed(undefined)).value, 'a-1')
+  fleet.clock.advance(3_550_000)
+  t.match(await keeper.renewed(undefined), { value: 'a-1', problem: { kind: 'failing' } })
+  fleet.clock.advance(50_000)
+  t.ok(keeper.state.freshUntil <= fleet.clock.steady(), 'it has ended')
+  t.equal(fleet.server.asked.length, 0, 'its refresh token could not be replaced')
+  await t.rejects(grant.connect(granted, entry), { message: /store is away/ })
+})
+
 t.test('a write whose answer was lost is not made twice', async t => {
   const { fleet, one } = await connected()
   fleet.losesAnswer = true

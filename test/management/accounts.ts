@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startAccountProvider } from '../fixtures/account-provider.ts'
 import { absolute, openSecure, startForward } from '../fixtures/forward.ts'
-import { eventually } from '../fixtures/gateway.ts'
+import { eventually, type GatewaySetup } from '../fixtures/gateway.ts'
 import { secureCaFile, secureName } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { testdir } from '../fixtures/testdir.ts'
@@ -14,7 +14,7 @@ const consoleUrl = 'https://gateway.example'
 const ofServer = { Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }
 const host = `${secureName}:${provider.port}`
 const directory = testdir(t, { policies: {} })
-const gateway = await startForward(t, {
+const settings: GatewaySetup = {
   directory,
   lookup: async () => ['127.0.0.1'],
   alone: 'its accounts are connected',
@@ -42,7 +42,8 @@ const gateway = await startForward(t, {
       { name: 'reviewed', default: 'Hitl' },
     ],
   },
-})
+}
+const gateway = await startForward(t, settings)
 const { manage } = gateway
 
 const anna = await gateway.agent({ ownerId: 'anna' })
@@ -236,7 +237,7 @@ t.test('fewer scopes are named, more are refused, and a token that cannot be ren
   await disconnect(`?agentId=${second.id}`)
   t.match(await connect({ agentId: second.id }, 'much'), { status: 409, detail: /more scopes/ })
   await revoked('much')
-  t.notMatch(provider.revoked, [/many/], 'the grant that was there might have ended with it')
+  t.notMatch(provider.revoked.join(), /many/, 'the grant that was there might have ended with it')
   provider.answer = {}
 })
 
@@ -293,6 +294,38 @@ t.test('a request that waits for a person stays pending without an account, and 
   t.match(last, /canary-late/)
 })
 
+t.test('while the server of accounts is slow or down at the end of a token, nothing is sent without one', async t => {
+  const ending = async (login: string) => {
+    provider.lifeSeconds = 0
+    const agent = await gateway.agent()
+    t.match(await connect({ agentId: agent.id }, login), { status: 200 })
+    provider.lifeSeconds = 3_600
+    return agent
+  }
+  const [slow, slower, down] = [await ending('slow'), await ending('slower'), await ending('down')]
+  const { promise, resolve } = Promise.withResolvers<void>()
+  provider.onToken = () => promise
+  const [sent, asked] = [provider.sent.length, provider.asked.length]
+  const waiting = [slow, slow, slower].map(({ token }) => sentTo(token))
+  await eventually(
+    () => provider.asked.length,
+    count => count >= asked + 2,
+  )
+  t.match(await sentTo(bob.token), /canary-bob/, 'others do not wait')
+  t.equal(provider.sent.length, sent + 1)
+  resolve()
+  t.match(await Promise.all(waiting), [/canary-slow-/, /canary-slow-/, /canary-slower-/])
+  t.equal(provider.asked.length, asked + 2, 'one renewal of each account')
+  provider.onToken = async () => 'down'
+  t.equal(await sentTo(down.token), '503 credential_unavailable')
+  t.notOk(provider.sent.some(value => value?.includes('canary-down')))
+  t.match((await calendar(down.id)).account, { state: 'failing', login: 'down@example.com' })
+  t.match(await sentTo(bob.token), /canary-bob/)
+  provider.onToken = undefined
+  await connect({ agentId: down.id }, 'up')
+  t.match(await sentTo(down.token), /canary-up/, 'a new account does not wait for the next attempt')
+})
+
 t.test('a disconnected account is forgotten here and revoked there', async t => {
   const before = provider.revoked.length
   t.match(await disconnect(`?agentId=${anna.id}`, people.anna.token), { status: 200, revoked: true })
@@ -330,4 +363,13 @@ t.test('who connected what is on record, and no token is stored in clear or logg
   const data = join(directory, 'data')
   const stored = readdirSync(data).map(file => readFileSync(join(data, file), 'latin1'))
   for (const text of [...stored, JSON.stringify(gateway.log), JSON.stringify(items)]) t.notMatch(text, 'canary')
+})
+
+t.test('accounts survive a restart of the gateway', async t => {
+  const asked = provider.asked.length
+  const again = await startForward(t, settings)
+  const answer = async ({ token }: typeof bob) => (await again.proxy(token, `${provider.url}/calendar`)).text()
+  t.match(await answer(bob), /canary-bob/)
+  for (const other of [anna, second]) t.match(await answer(other), /credential_needed/)
+  t.equal(provider.asked.length, asked, 'nothing is had anew')
 })

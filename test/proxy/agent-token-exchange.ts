@@ -1,10 +1,13 @@
 /** Tokens that upstreams get for the token of the agent itself. Threat T88 of SECURITY.md. */
+import { chmodSync, renameSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import t from 'tap'
 import { openSecure, startForward } from '../fixtures/forward.ts'
-import { eventually } from '../fixtures/gateway.ts'
+import { eventually, type GatewaySetup } from '../fixtures/gateway.ts'
 import { startIdentityProvider } from '../fixtures/idp.ts'
 import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
+import { testdir } from '../fixtures/testdir.ts'
 
 const provider = await startIdentityProvider(t)
 let error: string | undefined
@@ -50,15 +53,22 @@ const host = `${secureName}:${server.port}`
 const client = { ClientId: 'gateway', Secret: 'client' }
 const exchange = { Type: 'AgentTokenExchange', ...client, TokenUrl: `${server.url}/token`, Audience: 'api' }
 const Jwt = { Authority: provider.authority, Audience: 'gateway', RequireHttpsMetadata: false }
-const gateway = await startForward(t, {
+const directory = testdir(t, { client: 'client-secret-1', policies: {} })
+const clientFile = join(directory, 'client')
+chmodSync(clientFile, 0o600)
+const settings: GatewaySetup = {
+  directory,
   lookup: async () => ['127.0.0.1'],
   alone: 'each gateway exchanges tokens by itself',
-  env: { CLIENT: 'client-secret-1', CHAT: 'chat-secret-1', ACTOR: 'actor.jwt.sig' },
+  env: { CHAT: 'chat-secret-1', ACTOR: 'actor.jwt.sig' },
   config: {
     Proxy: { CaFile: secureCaFile },
     Hosts: [{ Host: 'api.gateway.test', Upstream: server.url }],
     Security: { AgentAuth: { ExternalIdentity: { Provider: 'Jwt', Jwt } } },
-    Secrets: ['client', 'chat', 'actor'].map(Name => ({ Name, FromEnv: Name.toUpperCase() })),
+    Secrets: [
+      { Name: 'client', FromFile: 'client' },
+      ...['chat', 'actor'].map(Name => ({ Name, FromEnv: Name.toUpperCase() })),
+    ],
     Credentials: [
       { Name: 'api', ...exchange, Scope: 'read' },
       { Name: 'acting', ...exchange, ActorToken: 'actor', SubjectTokenType: 'Jwt' },
@@ -73,7 +83,8 @@ const gateway = await startForward(t, {
       Paths: [Credential === 'api' ? '/api' : `/api/${Credential}`],
     })),
   },
-})
+}
+const gateway = await startForward(t, settings)
 await gateway.policy({ name: 'held', default: 'Hitl' })
 
 async function bound(name: string, more: object = {}) {
@@ -198,6 +209,21 @@ t.test('a token that its server refuses, and a server that fails, are told apart
   t.equal(later.items.length, 1, 'failures are in the audit trail once in a while')
 })
 
+t.test('while the secret of the client cannot be read, what was exchanged is sent, and nothing without', async t => {
+  const before = await call(ada.external)
+  const gina = await bound('gina')
+  renameSync(clientFile, `${clientFile}.away`)
+  const seen = reached().length
+  t.match(await call(gina.external), { status: 503, code: 'credential_unavailable' })
+  t.equal(reached().length, seen)
+  t.strictSame(await call(ada.external), before)
+  const view = JSON.parse((await gateway.manage('GET', '/credentials/api')).text)
+  t.match(view, { state: 'failing', problem: /./ })
+  renameSync(`${clientFile}.away`, clientFile)
+  const hans = await bound('hans')
+  t.match((await call(hans.external)).text, /given-to-hans/)
+})
+
 t.test('requests that come at once wait for one exchange, and for that of their own agent alone', async t => {
   const [dora, egon] = [await bound('dora'), await bound('egon')]
   waitFor = []
@@ -256,4 +282,15 @@ t.test('no token and no secret is in the log, the audit trail or the API', async
   for (const value of ['given-to-', ada.external, careful.external, 'client-secret', 'chat-secret', 'actor.jwt.sig'])
     for (const text of texts) t.notOk(text.includes(value), value)
   t.ok(gateway.log.some(({ credential }) => credential === 'api'))
+})
+
+t.test('after a restart tokens are exchanged anew', async t => {
+  const before = await call(ada.external)
+  await gateway.close()
+  server.seen.length = 0
+  const again = await startForward(t, settings)
+  const after = await (await again.proxy(ada.external, `${server.url}/api`)).text()
+  t.match(after, /^Bearer given-to-ada-\d+$/)
+  t.not(after, before.text)
+  t.equal(asked().length, 1)
 })
