@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { StartupError } from '../base/refusals.ts'
+import type { CredentialSetting } from '../config/credentials.ts'
+import { type AccountOf, keyOfAccount } from '../credentials/accounts.ts'
 import {
   beginCodeConsent,
   type Consented,
@@ -64,14 +66,15 @@ export async function run(shell: Shell): Promise<number> {
   const given = { more: paramsIn(values.param ?? []), port, isDevice: values.device === true }
   const configuration = readConfiguration(shell, values.config)
   const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
-  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls })
+  const account = accountIn(values)
+  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls, account })
     .then(refreshTokenIn)
     .catch(error => {
       throw error instanceof CredentialError ? new StartupError(error.message) : error
     })
   const parts = { configuration, at: values.at }
   const path = `/credentials/${encodeURIComponent(name)}`
-  const body = { refreshToken, ...accountIn(values) }
+  const body = { refreshToken, ...account }
   const stored = await askGateway<object>(shell, parts, { method: 'PUT', path: `${path}/token`, body })
   if ('connectedBy' in stored) {
     if (values.json === true) printJson(shell, { ok: true, ...stored })
@@ -90,6 +93,7 @@ function paramsIn(params: readonly string[]): Readonly<Record<string, string>> {
 interface ConsentOptions extends Pick<ConsentRequest, 'more' | 'authorizationUrl' | 'deviceUrl'> {
   readonly port: number
   readonly isDevice: boolean
+  readonly account: AccountOf
 }
 
 interface ConsentPlace {
@@ -100,7 +104,7 @@ interface ConsentPlace {
 async function consentTo(
   name: string,
   { shell, configuration }: ConsentPlace,
-  { port, isDevice, ...asked }: ConsentOptions,
+  { port, isDevice, account, ...asked }: ConsentOptions,
 ): Promise<Consented> {
   const { config, baseDirectory } = configuration
   const setting = config.Credentials.find(({ Name }) => Name === name)
@@ -109,6 +113,8 @@ async function consentTo(
       `${name} is no credential of type RefreshToken or Connect in ${configuration.file ?? 'gateway.yaml'}.`,
     )
   }
+  // A person who has consented would have to do it again.
+  if (!isAccountOf(setting, account)) throw new UsageError(usageOf(setting))
   const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
   const upstreams = await openUpstreams(config, baseDirectory, given)
   try {
@@ -126,6 +132,18 @@ async function consentTo(
   } finally {
     upstreams.close()
   }
+}
+
+/** The gateway alone knows which agents are there. */
+const isAccountOf = (setting: CredentialSetting, { agentId, ownerId }: AccountOf): boolean =>
+  setting.Type === 'Connect'
+    ? keyOfAccount(setting, { agentId, ownerId }, id => ({ id, ownerId: '', createdAt: 0 })) !== undefined
+    : (agentId ?? ownerId) === undefined
+
+function usageOf({ Name, Type, Per }: CredentialSetting): string {
+  if (Type === 'Connect' && Per === 'Agent') return `${Name} has accounts of agents: name one with --agent`
+  if (Type === 'Connect' && Per === 'Owner') return `${Name} has accounts of owners: name one with --owner or --agent`
+  return `${Name} is one for all agents: give neither --agent nor --owner`
 }
 
 async function inBrowser(consent: ConsentRequest, shell: Shell, port: number): Promise<Consented> {

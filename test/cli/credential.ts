@@ -35,6 +35,8 @@ const config = {
   Credentials: [
     { Name: 'calendar', Type: 'RefreshToken', Issuer: server.url, ClientId: 'gateway', Secret: 'key' },
     { Name: 'fixed', Secret: 'key' },
+    { Name: 'mail', Type: 'Connect', Issuer: server.url, ClientId: 'gateway', ClientAuth: 'None' },
+    { Name: 'team', Type: 'Connect', Per: 'Owner', Issuer: server.url, ClientId: 'gateway', ClientAuth: 'None' },
   ],
   Upstreams: [{ Host: '127.0.0.1:1', Credential: 'calendar' }],
 }
@@ -72,7 +74,7 @@ t.test('credentials are listed without values', async t => {
   t.equal(code, 0)
   t.match(out, /^CREDENTIAL +TYPE +STATE/)
   t.match(out, /\ncalendar +RefreshToken +unused +- +- +127\.0\.0\.1:1/)
-  t.match(JSON.parse((await run('list', '--json')).out), { ok: true, credentials: [{ name: 'calendar' }, {}] })
+  t.match(JSON.parse((await run('list', '--json')).out), { ok: true, credentials: [{ name: 'calendar' }, {}, {}, {}] })
   t.notMatch(out, /client secret/)
 })
 
@@ -106,6 +108,38 @@ t.test('a person consents on another machine', async t => {
   t.match(command.shell.complained, [`Open ${server.url}/enter and enter AB-CD\\u{a}\\u{1b}[2J`])
   t.match(JSON.parse(command.shell.printed[0] ?? ''), { ok: true, name: 'calendar', state: 'ready' })
   t.match(forms, [{ device_code: 'd-1' }, { grant_type: 'refresh_token' }])
+})
+
+t.test('a person connects the account of an agent or an owner, and ends it', async t => {
+  const { id } = await gateway.agent({ ownerId: 'anna' })
+  const accounts = async (name: string) =>
+    JSON.parse((await gateway.manage('GET', `/credentials/${name}/accounts`)).text)
+  forms.length = 0
+  const command = begin('connect', 'mail', '--agent', id)
+  const { searchParams } = await shownTo(command)
+  await fetch(`${searchParams.get('redirect_uri')}?code=c-2&state=${searchParams.get('state')}`)
+  t.equal(await command.code, 0)
+  t.strictSame(command.shell.printed, ['mail is connected.'])
+  t.match(await accounts('mail'), [{ agentId: id, ownerId: null, state: 'ready' }])
+  const { code, out, err } = await run('connect', 'team', '--owner', 'anna', '--device', '--json')
+  t.match({ code, err }, { code: 0, err: /enter AB-CD/ })
+  t.match(JSON.parse(out), { ok: true, agentId: null, ownerId: 'anna', state: 'ready' })
+  t.match(forms, [{ grant_type: 'authorization_code', code: 'c-2' }, { device_code: 'd-1' }])
+  t.equal(forms.length, 2, 'the refresh token is not used up')
+  for (const [name, ...whose] of [
+    ['mail'],
+    ['mail', '--owner', 'anna'],
+    ['team'],
+    ['calendar', '--agent', id],
+  ] as const)
+    t.match(await run('connect', name, ...whose), { code: 2, out: '', err: /--agent|--owner/ }, whose.join(' '))
+  t.match(await run('disconnect', 'mail'), { code: 1, err: /answered 409/ })
+  t.match(await accounts('mail'), [{ state: 'ready' }])
+  t.match(await run('disconnect', 'mail', '--agent', id), { code: 0, out: /^mail is disconnected/ })
+  t.match(await accounts('mail'), [{ agentId: id, state: 'needed' }])
+  t.match(await accounts('team'), [{ state: 'ready' }])
+  t.match(JSON.parse((await run('disconnect', 'team', '--owner', 'anna', '--json')).out), { ok: true })
+  t.match(await accounts('team'), [{ ownerId: 'anna', state: 'needed' }])
 })
 
 t.test('what cannot be connected is said before anybody consents', async t => {
