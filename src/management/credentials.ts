@@ -12,6 +12,16 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
     async listCredentials(call) {
       const { agentId } = textsOf(call)
       const agent = agentId === undefined ? undefined : registry.get(agentId)
+      const { ownerId, roles } = call.caller.agent
+      if (!roles.some(role => role === 'auditor' || role === 'admin')) {
+        if (agentId === undefined) return jsonReply(200, [])
+        if (agent?.ownerId !== ownerId) return refuse('forbidden', ownAlone)
+        const found = await credentials.list(agent)
+        return jsonReply(
+          200,
+          found.filter(({ per }) => per === 'Agent' || per === 'Owner'),
+        )
+      }
       if (agentId !== undefined && agent === undefined) return refuse('not_found')
       return jsonReply(200, await credentials.list(agent))
     },
@@ -41,6 +51,9 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
     },
   }
 }
+
+const ownAlone =
+  'Auditors and admins see all credentials; others accounts of agents with their own ownerId, by agentId.'
 
 const asking = (call: ManagementCall): AskingPerson => ({
   ...{ person: call.caller.agent, by: by(call), problemNow: call.problemNow },

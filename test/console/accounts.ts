@@ -25,10 +25,10 @@ const bench = await startConsole(t, {
 })
 const admin = await bench.agent({ name: 'ada', roles: ['admin'] })
 
-async function signedIn(t: Test) {
+async function signedIn(t: Test, { id } = admin) {
   const { page, allow } = await bench.window(t)
   allow(server)
-  await page.goto(await bench.link(admin.id))
+  await page.goto(await bench.link(id))
   await page.waitForSelector('[data-ready]')
   return page
 }
@@ -56,4 +56,15 @@ t.test('an answer that this tab has not asked for is sent to nobody', async t =>
   await page.goto(`${bench.url}/console/connected/mail?code=forged&state=forged`)
   await sees(t, page, 'This consent was not begun in this tab')
   t.equal(page.url(), `${bench.url}/console/#/connected/mail`)
+})
+
+t.test('an owner who is no admin connects the accounts of the own agents from their pages', async t => {
+  const page = await signedIn(t, await bench.agent({ name: 'olga', ownerId: 'olga', roles: ['reviewer'] }))
+  const own = await bench.agent({ name: 'own', ownerId: 'olga' })
+  await page.goto(`${bench.url}/console/#/agents/${own.id}`)
+  await page.getByRole('link', { name: 'Connect account' }).click()
+  await sees(t, page, 'mail.read')
+  await page.goto(`${bench.url}/console/#/agents/${bench.bot.id}`)
+  await sees(t, page, bench.bot.id)
+  t.equal(await page.getByRole('link', { name: 'Connect account' }).count(), 0)
 })

@@ -193,6 +193,19 @@ t.test('an owner connects accounts of the own agents alone, an admin all, and no
   t.match(await begin({}, undefined, 'none'), { status: 404 })
 })
 
+t.test('an owner who is no auditor sees the accounts of the own agents that they may connect, and no more', async t => {
+  const list = async (query: string, { token }: { token: string } = people.anna) => {
+    const { status, text } = await manage('GET', `/credentials${query}`, undefined, token)
+    return status === 200 ? JSON.parse(text).map(({ name }: { name: string }) => name) : status
+  }
+  t.strictSame(await list(`?agentId=${anna.id}`), ['calendar', 'team', 'mcp'])
+  t.match(await calendar(anna.id, people.anna.token), { account: { login: 'ann@example.com' } })
+  t.strictSame(await list(''), [])
+  for (const query of [`?agentId=${bob.id}`, '?agentId=none']) t.equal(await list(query), 403, query)
+  t.strictSame(await list(`?agentId=${anna.id}`, people.bob), ['calendar', 'team', 'all', 'mcp'], 'an auditor')
+  t.equal(await list(`?agentId=${anna.id}`, anna), 403, 'an agent')
+})
+
 t.test('a consent ends once, by the person and in the tab that began it, for its credential', async t => {
   const attempts = async (change: (given: Record<string, string>) => object, token?: Token, name?: string) => {
     const { url, session } = await begin({ agentId: second.id }, people.anna.token)

@@ -5,10 +5,20 @@ import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { credentialTones } from '../parts/tones.ts'
 import { hrefOf } from '../router.ts'
-import type { Credential } from '../types.ts'
+import { isAdmin, mayRead, me } from '../session.ts'
+import type { Agent, Credential } from '../types.ts'
+
+interface AgentProps {
+  readonly agent: Pick<Agent, 'id' | 'ownerId'>
+}
+
+/** For those who read all of them, and for the owner of the agent, who sees the accounts to connect. */
+export const AddedCredentials = ({ agent }: AgentProps) =>
+  mayRead.value || me.value?.ownerId === agent.ownerId ? <Added agent={agent} /> : null
 
 /** What the gateway adds to the requests of an agent, by name; nothing where it adds nothing. */
-export function AddedCredentials({ agentId }: { readonly agentId: string }) {
+function Added({ agent: { id: agentId, ownerId } }: AgentProps) {
+  const mayConnect = ({ per }: Credential) => isAdmin.value || (per !== 'All' && me.value?.ownerId === ownerId)
   const { data = [], again } = useRead<readonly Credential[]>(`/credentials?agentId=${encodeURIComponent(agentId)}`)
   if (data.length === 0) return null
   return (
@@ -22,25 +32,30 @@ export function AddedCredentials({ agentId }: { readonly agentId: string }) {
           { name: 'Hosts', cell: ({ hosts }) => <Text value={hosts.join(', ')} limit={400} /> },
           {
             name: 'State',
-            cell: ({ name, state, account }) =>
-              account ? (
-                <AccountState name={name} account={account} onChanged={again} />
-              ) : (
-                <Mark text={state} tone={credentialTones[state]} />
-              ),
+            cell: credential => {
+              const { name, state, account } = credential
+              if (!account) return <Mark text={state} tone={credentialTones[state]} />
+              const mayChange = mayConnect(credential)
+              return <AccountState name={name} account={account} mayChange={mayChange} onChanged={again} />
+            },
           },
           {
             name: 'Account',
-            cell: ({ name, account }) =>
-              account === null && (
-                <a href={`${hrefOf('connect', name)}?agentId=${encodeURIComponent(agentId)}`}>Connect account</a>
+            cell: credential =>
+              credential.account === null &&
+              mayConnect(credential) && (
+                <a href={`${hrefOf('connect', credential.name)}?agentId=${encodeURIComponent(agentId)}`}>
+                  Connect account
+                </a>
               ),
           },
         ]}
       />
-      <p>
-        <a href="#/credentials">All credentials</a>
-      </p>
+      {mayRead.value && (
+        <p>
+          <a href="#/credentials">All credentials</a>
+        </p>
+      )}
     </section>
   )
 }

@@ -46,7 +46,7 @@ function OneAgent({ id }: { readonly id: string }) {
             <Standing activity={activity} />
             <AgentBudgets agentId={activity.agent.id} />
             {mayRead.value && <Keys agent={activity.agent} />}
-            {mayRead.value && <AddedCredentials agentId={activity.agent.id} />}
+            <AddedCredentials agent={activity.agent} />
             {mayRead.value && <WhatItDoes agent={activity.agent} onChanged={reading.again} />}
             <TrustHistory activity={activity} />
             <Incidents incidents={activity.incidents} />

@@ -29,7 +29,7 @@ export function Accounts({ name }: { readonly name: string }) {
                     <a href={hrefOf('agents', account.agentId)}>{account.agentId}</a>
                   )}
                 </span>{' '}
-                <AccountState name={name} account={account} onChanged={reading.again} />
+                <AccountState name={name} account={account} mayChange={isAdmin.value} onChanged={reading.again} />
               </li>
             ))}
           </ul>
@@ -42,11 +42,13 @@ export function Accounts({ name }: { readonly name: string }) {
 interface AccountProps {
   readonly name: string
   readonly account: Account
+  /** Whether this person may connect it. */
+  readonly mayChange: boolean
   readonly onChanged: () => void
 }
 
-/** Connected as whom, by whom, until when; and what an admin can do with it. */
-export function AccountState({ name, account, onChanged }: AccountProps) {
+/** Connected as whom, by whom, until when; and what a person can do with it. */
+export function AccountState({ name, account, mayChange, onChanged }: AccountProps) {
   const { state, login, connectedAt, expiresAt, problem } = account
   const [isEnding, setEnding] = useState(false)
   const query = queryOf(account)
@@ -75,7 +77,7 @@ export function AccountState({ name, account, onChanged }: AccountProps) {
       )}
       {expiresAt !== null && <>until {timeText(expiresAt)} </>}
       {problem !== null && <Text value={problem} limit={400} />}
-      {isAdmin.value && (
+      {mayChange && (
         <>
           <a href={`${hrefOf('connect', name)}${query}`}>Connect again</a>{' '}
           {state !== 'needed' && (
