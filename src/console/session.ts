@@ -6,7 +6,7 @@ import { computed, signal } from '@preact/signals'
 import { call, connectSession, type Failure } from './api.ts'
 import { giveDraftsTo } from './drafts.ts'
 import { askOthers, connectTabs, tellSignOut } from './tabs.ts'
-import type { ConsoleSession, Role, Token } from './types.ts'
+import type { ConsoleSession, HitlSummary, Role, Token } from './types.ts'
 
 export type Session =
   | { readonly kind: 'none' }
@@ -23,10 +23,20 @@ export const session = signal<Session>({ kind: 'none' })
 export const me = computed(() => (session.value.kind === 'active' ? session.value.held.agent : undefined))
 export const mayDecide = computed(() => hasRole('reviewer', 'admin'))
 export const mayRead = computed(() => hasRole('auditor', 'admin'))
+/** Whether requests of agents with the same owner are the person's own, too. */
+const hasOwnersAsOwn = computed(() => session.value.kind === 'active' && session.value.held.fourEyes === 'owner')
 export const isAdmin = computed(() => hasRole('admin'))
 
 export function hasRole(...roles: readonly Role[]): boolean {
   return me.value?.roles.some(role => roles.includes(role)) === true
+}
+
+/** Why the gateway takes no verdict of this person on such a request, and who may decide it; undefined when it takes one. */
+export function ownText({ agentId, ownerId }: Pick<HitlSummary, 'agentId' | 'ownerId'>): string | undefined {
+  if (agentId === me.value?.id) return 'This request is your own: another reviewer must decide it.'
+  return hasOwnersAsOwn.value && ownerId === me.value?.ownerId
+    ? `You have the same owner as the agent, ${ownerId}: a reviewer of another owner must decide this request.`
+    : undefined
 }
 
 let usedAt = Date.now()

@@ -76,6 +76,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     credentials: manageCredentials(parts),
     grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
+    fourEyes: () => config.HumanInTheLoop.FourEyes,
     consoleFiles: {
       folder: parts.consoleFolder ?? builtConsole,
       provider: providerOf(config),

@@ -6,6 +6,7 @@ import type { Activity } from '../base/activity.ts'
 import type { RefusalCode } from '../base/refusal-kinds.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Budgets } from '../budgets/budgets.ts'
+import type { Config } from '../config/schema.ts'
 import type { FleetView } from '../fleet/view.ts'
 import type { EventLog } from '../hitl/events.ts'
 import type { Grants } from '../hitl/grants.ts'
@@ -75,6 +76,8 @@ export interface ManagementParts {
   readonly credentials: ManagedCredentials
   readonly grant: Grant
   readonly console: ConsoleSignIn
+  /** Requests that nobody may decide of themselves: their own, or all of their owner. */
+  readonly fourEyes: () => Config['HumanInTheLoop']['FourEyes']
   /** Verifies a token of the gateway or a key: management accepts no others (spec 5.3). */
   readonly verify: Verify
   /** The keys that verify tokens: others once all tokens were made void. */

@@ -15,7 +15,7 @@ export function signInHandlers(parts: ManagementParts): Handlers {
 
   const session = (agent: AgentRecord, token: SessionReply): Reply => {
     const { id, name, ownerId } = summarise(agent, clock.now())
-    return jsonReply(200, { ...token, agent: { id, name, ownerId, roles: agent.roles } })
+    return jsonReply(200, { ...token, fourEyes: parts.fourEyes(), agent: { id, name, ownerId, roles: agent.roles } })
   }
 
   return {

@@ -4,6 +4,7 @@ import { sees, startConsole } from '../fixtures/console.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
 const bench = await startConsole(t, {
+  config: { HumanInTheLoop: { FourEyes: 'owner' } },
   answer(req, res) {
     req.resume().on('end', () => res.writeHead(req.url?.startsWith('/teapot') ? 418 : 201).end('done'))
   },
@@ -200,6 +201,17 @@ t.test('own requests say why they cannot be decided', async t => {
   await page.locator('.row a').click()
   await sees(t, page, 'This request is your own')
   t.equal(await page.getByRole('button', { name: 'Approve…' }).count(), 0)
+  await deny(id)
+})
+
+t.test('requests of the same owner say before a verdict who may decide them', async t => {
+  const page = await signedIn(t, await bench.newReviewer({ name: 'kin', ownerId: 'team-a' }))
+  const id = await hold('/kin')
+  await page.locator('.row a').click()
+  await sees(t, page.locator('.request'), 'the agent, team-a: a reviewer of another owner must decide this request.')
+  for (const name of ['Approve…', 'Deny…']) {
+    t.equal(await page.locator('.request').getByRole('button', { name }).count(), 0, name)
+  }
   await deny(id)
 })
 

@@ -24,6 +24,7 @@ t.test('a code signs in once, as the agent that it was made for', async t => {
     agent: { id: ada.id, name: 'ada', ownerId: 'people', roles: ['reviewer'] },
     expiresAt: '2026-01-05T10:15:00.000Z',
     endsAt: '2026-01-05T22:00:00.000Z',
+    fourEyes: 'self',
   })
   t.equal(session.headers.get('set-cookie'), null)
   t.equal((await call('GET', '/hitl', { token: session.json.token })).status, 200)

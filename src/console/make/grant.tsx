@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { GrantDialog, scopeOf, usualTerms } from '../request/approve-dialog.tsx'
 import { mayGrantLater } from '../request/verdicts.tsx'
 import { hrefOf } from '../router.ts'
+import { ownText } from '../session.ts'
 import type { HitlRequest } from '../types.ts'
 
 interface GrantProps {
@@ -50,11 +51,12 @@ export function GrantPart({ view, agentId }: GrantProps) {
   )
 }
 
-function whyNot({ status, replay, budget, approvalsNeeded = 1 }: HitlRequest): string {
+function whyNot(view: HitlRequest): string {
+  const { status, replay, budget, approvalsNeeded = 1 } = view
   if (status === 'Pending') return 'It still waits: whoever approves it may give the grant with the approval.'
   if (budget !== undefined) return 'It was held at the limit of a budget, which a grant does not pass.'
   if (approvalsNeeded > 1) return 'Its rule asks for two approvals, which a grant does not replace.'
   if (status !== 'Approved' || replay !== 'completed')
     return 'Only a request that was approved and answered can have one.'
-  return 'You may not give it: that needs the role reviewer or admin, and a request of another agent.'
+  return ownText(view) ?? 'You may not give it: that needs the role reviewer or admin.'
 }

@@ -5,7 +5,7 @@ import { announce, toast } from '../notices.ts'
 import type { Reading } from '../parts/read.ts'
 import type { Row } from '../queue/store.ts'
 import { hrefOf } from '../router.ts'
-import { isAdmin, mayDecide, me } from '../session.ts'
+import { isAdmin, mayDecide, me, ownText } from '../session.ts'
 import type { AgentActivity, HitlRequest } from '../types.ts'
 import { ApproveDialog, GrantDialog } from './approve-dialog.tsx'
 import { barOf, barTexts } from './asking.ts'
@@ -206,16 +206,18 @@ function Later({ view, mayDecide, onAsk }: LaterProps) {
 }
 
 /** Grants pass no budget, and answer no rule that asks for two. */
-export function mayGrantLater({ status, replay, budget, approvalsNeeded = 1, agentId }: HitlRequest): boolean {
+export function mayGrantLater(view: HitlRequest): boolean {
+  const { status, replay, budget, approvalsNeeded = 1 } = view
   const isAnswered = status === 'Approved' && replay === 'completed'
-  const isOurs = mayDecide.value && agentId !== me.value?.id
+  const isOurs = mayDecide.value && ownText(view) === undefined
   return isAnswered && isOurs && budget === undefined && approvalsNeeded < 2
 }
 
 /** A form that would be refused is never shown. */
 function whyNot(view: HitlRequest, row: Row | undefined): string | undefined {
   if (!mayDecide.value) return 'Verdicts need the role reviewer or admin.'
-  if (view.agentId === me.value?.id) return 'This request is your own: another reviewer must decide it.'
+  const own = ownText(view)
+  if (own !== undefined) return own
   const approvedBy = row?.view.approvedBy ?? view.approvedBy ?? []
   return approvedBy.includes(me.value?.id ?? '') ? 'You approved it. Another reviewer must approve it too.' : undefined
 }
