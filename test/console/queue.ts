@@ -161,6 +161,33 @@ t.test('several are decided at once, each with its outcome', async t => {
   await waiting(bot, 0)
 })
 
+t.test('several of an agent that is barred are left out of what is approved, say why, and can be denied', async t => {
+  const page = await signedIn(t, reviewer)
+  const rogue = await bench.newBot()
+  const ids = [await hold('/rogue?a=1', { bot: rogue }), await hold('/rogue?a=2', { bot: rogue })]
+  await manage('POST', `/agents/${rogue.id}/deactivate`)
+  await sees(t, page, '2 waiting')
+  for (const box of await page.locator('.row input').all()) await box.click()
+  await page.locator('.several').getByRole('button', { name: 'Approve…' }).click()
+  const dialog = page.getByRole('dialog')
+  await sees(
+    t,
+    dialog,
+    'The agent is inactive, so these requests cannot be approved until an admin activates the agent.',
+  )
+  await assertAccessible(t, page, 'several of an agent that is barred')
+  t.ok(await dialog.getByRole('button', { name: 'Approve and send 0' }).isDisabled())
+  const verdict = dialog.getByLabel('Verdict').first()
+  t.strictSame(await verdict.locator('option').allTextContents(), ['Deny', 'Leave it waiting'])
+  t.equal(await verdict.inputValue(), 'leave')
+  await verdict.selectOption('deny')
+  await dialog.getByRole('button', { name: 'Deny 1' }).click()
+  await sees(t, page, '1 request denied')
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  t.match(await Promise.all(ids.map(async id => (await statusOf(id)).status)), ['Denied', 'Pending'])
+  await deny(ids[1]!)
+})
+
 t.test('outcomes stay on the screen when the last request of the selection is decided', async t => {
   const page = await signedIn(t, reviewer)
   const ids = [await hold('/both?a=1'), await hold('/both?a=2')]
@@ -212,6 +239,10 @@ t.test('requests of the same owner say before a verdict who may decide them', as
   for (const name of ['Approve…', 'Deny…']) {
     t.equal(await page.locator('.request').getByRole('button', { name }).count(), 0, name)
   }
+  await page.locator('.row input').click()
+  await page.locator('.several').getByRole('button', { name: 'Deny…' }).click()
+  await sees(t, page.getByRole('dialog'), 'a reviewer of another owner must decide this request.')
+  t.ok(await page.getByRole('button', { name: 'Deny 0' }).isDisabled())
   await deny(id)
 })
 

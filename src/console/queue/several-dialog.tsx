@@ -2,13 +2,14 @@ import { useState } from 'preact/hooks'
 import { toast } from '../notices.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Problem } from '../parts/states.tsx'
+import { barOf, barText, useAsking } from '../request/asking.ts'
 import { CommentField, denyPresets } from '../request/comment.tsx'
 import { plural } from '../text.ts'
 import type { HitlSummary, VerdictOutcome } from '../types.ts'
 import { goOn, unchoose } from './choice.ts'
 import { opened } from './opened.ts'
 import { SeveralTable, useCompared } from './several-table.tsx'
-import { type Choice, decideEach, type Verdict } from './several-verdicts.ts'
+import { type Choice, choicesOn, decideEach, type Verdict } from './several-verdicts.ts'
 import { rows } from './store.ts'
 
 /** Most requests in one call. */
@@ -20,23 +21,31 @@ interface SeveralProps {
   readonly onClose: () => void
 }
 
-/** Shows what differs in the requests before it decides them. */
+/** Shows what differs in the requests before it decides them, and which of them cannot be. */
 export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   // What is decided is what was listed when the dialog opened, as far as it still waits.
   const [listed] = useState(views)
   const items = listed.slice(0, most)
   const compared = useCompared(items)
+  // Only those of one agent are approved together.
+  const asking = useAsking({ agentId: listed[0]?.agentId ?? '', status: 'Pending' })
   const [comment, setComment] = useState('')
   const [outcomes, setOutcomes] = useState<readonly VerdictOutcome[]>()
   const [problem, setProblem] = useState<string>()
   const [isBusy, setBusy] = useState(false)
   const isApproval = verdict === 'approve'
+  const bar = isApproval ? barOf(asking) : undefined
   const waiting = items.filter(({ id }) => rows.value.get(id)?.ending === undefined && rows.value.has(id))
   const [exceptions, setExceptions] = useState<ReadonlyMap<string, Choice>>(new Map())
-  const choiceOf = (id: string) => exceptions.get(id) ?? verdict
-  const countOf = (choice: Choice) => waiting.filter(({ id }) => choiceOf(id) === choice).length
+  const choicesOf = (view: HitlSummary) => choicesOn(view, verdict, bar !== undefined)
+  const choiceOf = (view: HitlSummary) => {
+    const choice = exceptions.get(view.id) ?? verdict
+    return choicesOf(view).includes(choice) ? choice : 'leave'
+  }
+  const countOf = (choice: Choice) => waiting.filter(view => choiceOf(view) === choice).length
   const counts = { approve: countOf('approve'), deny: countOf('deny') }
-  const isReady = !isBusy && counts.approve + counts.deny > 0 && (!isApproval || compared !== undefined)
+  const isRead = compared !== undefined && (asking.data ?? asking.failure) !== undefined
+  const isReady = !isBusy && counts.approve + counts.deny > 0 && (!isApproval || isRead)
   const decide = async () => {
     if (!isReady) return
     setBusy(true)
@@ -73,11 +82,17 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
           You have not opened {unopened} of {items.length}.
         </p>
       )}
+      {bar !== undefined && !isOver && (
+        <p class="notice warn" role="alert">
+          {barText(bar, items.length)}
+        </p>
+      )}
       <SeveralTable
         items={items}
         compared={compared}
         outcomes={outcomes}
         verdict={isOver ? undefined : verdict}
+        choicesOf={choicesOf}
         choiceOf={choiceOf}
         onChoice={(id, choice) => setExceptions(new Map(exceptions).set(id, choice))}
       />
@@ -99,7 +114,7 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
             disabled={!isReady}
             onClick={() => void decide()}
           >
-            {isBusy ? 'Sending…' : verbOf(counts)}
+            {isBusy ? 'Sending…' : verbOf(verdict, counts)}
           </button>
         )}
       </p>
@@ -107,8 +122,8 @@ export function SeveralDialog({ verdict, views, onClose }: SeveralProps) {
   )
 }
 
-function verbOf({ approve, deny }: { readonly approve: number; readonly deny: number }): string {
-  if (approve === 0) return `Deny ${deny}`
+function verbOf(verdict: Verdict, { approve, deny }: Readonly<Record<Verdict, number>>): string {
+  if (verdict === 'deny' || (approve === 0 && deny > 0)) return `Deny ${deny}`
   return `Approve and send ${approve}${deny > 0 ? `, deny ${deny}` : ''}`
 }
 

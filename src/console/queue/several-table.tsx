@@ -6,6 +6,7 @@ import { Cut } from '../parts/text.tsx'
 import { DifferingValue, sameText } from '../request/changes.tsx'
 import { areSame, type Comparison, compareRequests } from '../request/differences.ts'
 import { readRequest } from '../request/exact.ts'
+import { ownText } from '../session.ts'
 import { plural, sizeText, type TextKind } from '../text.ts'
 import type { HitlRequest, HitlSummary, VerdictOutcome } from '../types.ts'
 import { endingText } from './ending.ts'
@@ -65,7 +66,8 @@ interface TableProps {
   readonly outcomes: readonly VerdictOutcome[] | undefined
   /** What is decided on all but the exceptions; undefined when it was. */
   readonly verdict: Verdict | undefined
-  readonly choiceOf: (id: string) => Choice
+  readonly choicesOf: (view: HitlSummary) => readonly Choice[]
+  readonly choiceOf: (view: HitlSummary) => Choice
   readonly onChoice: (id: string, choice: Choice) => void
 }
 
@@ -76,7 +78,7 @@ interface Differing {
 }
 
 /** A line for each request, a column for each value that is not the same in all of them. */
-export function SeveralTable({ items, compared, outcomes, verdict, choiceOf, onChoice }: TableProps) {
+export function SeveralTable({ items, compared, outcomes, verdict, choicesOf, choiceOf, onChoice }: TableProps) {
   const comparisons = compared !== undefined && 'comparisons' in compared ? compared.comparisons : []
   const [columns, more] = useSome([...summaryColumns(items), ...comparisons.flatMap(columnsOf)], firstColumns)
   return (
@@ -96,13 +98,18 @@ export function SeveralTable({ items, compared, outcomes, verdict, choiceOf, onC
                 </>
               ),
             },
-            ...(verdict === undefined || items.length < 2
+            ...(verdict === undefined || (items.length < 2 && items.every(view => choiceOf(view) === verdict))
               ? []
               : [
                   {
                     name: 'Verdict',
-                    cell: ({ id }: HitlSummary) => (
-                      <Exception verdict={verdict} chosen={choiceOf(id)} onChoice={choice => onChoice(id, choice)} />
+                    cell: (view: HitlSummary) => (
+                      <Exception
+                        verdict={verdict}
+                        choices={choicesOf(view)}
+                        chosen={choiceOf(view)}
+                        onChoice={choice => onChoice(view.id, choice)}
+                      />
                     ),
                   },
                 ]),
@@ -121,13 +128,13 @@ export function SeveralTable({ items, compared, outcomes, verdict, choiceOf, onC
 
 interface ExceptionProps {
   readonly verdict: Verdict
+  readonly choices: readonly Choice[]
   readonly chosen: Choice
   readonly onChoice: (choice: Choice) => void
 }
 
 /** Whether this one is decided otherwise than the others. */
-function Exception({ verdict, chosen, onChoice }: ExceptionProps) {
-  const choices: readonly Choice[] = verdict === 'approve' ? ['approve', 'deny', 'leave'] : ['deny', 'leave']
+function Exception({ verdict, choices, chosen, onChoice }: ExceptionProps) {
   return (
     <select
       aria-label="Verdict"
@@ -183,7 +190,8 @@ function Notes({ compared }: { readonly compared: Compared | undefined }) {
 function State({ view, outcome }: { readonly view: HitlSummary; readonly outcome: VerdictOutcome | undefined }) {
   const ending = rows.value.get(view.id)?.ending
   if (outcome !== undefined) return <OutcomeOf outcome={outcome} />
-  if (ending !== undefined) return <p class="bad-text">{endingText(ending)}</p>
+  const problem = ending === undefined ? ownText(view) : endingText(ending)
+  if (problem !== undefined) return <p class="bad-text">{problem}</p>
   const marks = [
     ...(opened.value.has(view.id) ? [] : ['not opened']),
     ...(findingsOf(view) > 0 ? [plural(findingsOf(view), 'finding')] : []),

@@ -8,7 +8,7 @@ import { hrefOf } from '../router.ts'
 import { isAdmin, mayDecide, me, ownText } from '../session.ts'
 import type { AgentActivity, HitlRequest } from '../types.ts'
 import { ApproveDialog, GrantDialog } from './approve-dialog.tsx'
-import { barOf, barTexts } from './asking.ts'
+import { barOf, barText } from './asking.ts'
 import { DenyDialog } from './deny-dialog.tsx'
 import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
 
@@ -47,7 +47,7 @@ export function Verdicts({ view, row, asking, onAsk, onDone, onEnded, onStale }:
   const waits = view.status === 'Pending' && row?.ending === undefined
   const mayVote = why === undefined && view.replay === null
   const bar = barOf(asking)
-  const barred = bar && barTexts[bar]
+  const barred = bar && barText(bar)
   const ask = (what: Asked) => () => {
     if (!mayVote || !waits) return
     if (barred !== undefined && sending.has(what)) announce(barred)
