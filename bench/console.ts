@@ -15,6 +15,8 @@ import { table } from './lib/table.ts'
 
 readOptions('usage: node bench/console.ts\n', {})
 
+// 15 pages of 8 MB take longer than tests may.
+t.setTimeout(0)
 /** Of each measurement. */
 const rounds = 5
 const bench = await startConsole(t, {
