@@ -21,7 +21,7 @@ export default defineConfig({
             // On its page alone.
             {
               name: 'editor',
-              test: /policies\/(?:edit|check|seed|document|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices|trial|tried)\./,
+              test: /policies\/(?:edit|check|seed|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices|trial|tried)\./,
               priority: 1,
             },
             { name: 'pages', test: /src\/console\/(?:history|grants|agents|policies|make|audit|parts\/filters)\b/ },

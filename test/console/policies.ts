@@ -19,6 +19,7 @@ await manage('POST', '/policies', {
           any: [
             { field: 'input.body.amount', operator: 'gt', value: 100 },
             { field: 'input.headers.x-risk', operator: 'eq', value: 'yes' },
+            { field: 'input.method', operator: 'in', value: ['PUT', 'PATCH'] },
           ],
         },
       ],
@@ -39,6 +40,7 @@ t.test('a policy shows its rules in the order in which they are asked, and how o
   await sees(t, page, 'input.method eq "DELETE"')
   await page.goto(`${bench.url}/console/#/policies/orders`)
   await sees(t, page, 'any of')
+  await sees(t, page, 'input.method in ["PUT","PATCH"]')
   t.match(await page.locator('.rule-head strong').allTextContents(), ['large', 'trial', 'reads', 'Otherwise'])
   await assertAccessible(t, page, 'one policy')
 })

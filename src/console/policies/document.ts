@@ -1,5 +1,5 @@
 /** A policy as an author writes it. */
-import type { Policy } from '../types.ts'
+import type { Condition, Policy } from '../types.ts'
 
 /** Operators whose value may be a list: the gateway tells lists as text. */
 export const listOperators: readonly string[] = [
@@ -19,10 +19,14 @@ export function textOfPolicy(policy: Policy): string {
 function withLists(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withLists)
   if (typeof node !== 'object' || node === null) return node
-  const members = Object.entries(node).map(([name, value]) => [name, withLists(value)] as const)
-  const { operator, value } = Object.fromEntries(members)
-  const list = typeof value === 'string' && listOperators.includes(String(operator)) ? listOf(value) : undefined
-  return Object.fromEntries(list === undefined ? members : [...members, ['value', list]])
+  const condition = Object.fromEntries(Object.entries(node).map(([name, value]) => [name, withLists(value)]))
+  return 'value' in condition ? { ...condition, value: writtenValue(condition) } : condition
+}
+
+/** The value of a condition, with a list as a list. */
+export function writtenValue({ operator, value }: Pick<Condition, 'operator' | 'value'>): unknown {
+  const isList = typeof value === 'string' && operator !== undefined && listOperators.includes(operator)
+  return (isList ? listOf(value) : undefined) ?? value
 }
 
 /** Undefined: it is no list, or would not be the same text again. */

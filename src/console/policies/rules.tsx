@@ -2,6 +2,7 @@ import { Mark } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
 import { plural } from '../text.ts'
 import type { Condition, Policy, Rule } from '../types.ts'
+import { writtenValue } from './document.ts'
 import { EffectMark } from './effect.tsx'
 
 /** At equal priority the stricter rule is asked first. */
@@ -91,7 +92,7 @@ function ConditionText({ condition }: { readonly condition: Condition }) {
   if (all !== undefined) return <Group name="all of" conditions={all} />
   if (any !== undefined) return <Group name="any of" conditions={any} />
   if (not !== undefined) return <Group name="not" conditions={[not]} />
-  const text = value === undefined ? '' : JSON.stringify(value)
+  const text = value === undefined ? '' : JSON.stringify(writtenValue(condition))
   return (
     <code>
       <Text value={[quantifier, field, operator, text].filter(part => part).join(' ')} limit={2_000} />
