@@ -2,6 +2,7 @@
 import t from 'tap'
 import { bytesInTurns } from '../../src/console/body/bytes.ts'
 import { readJson, readJsonInTurns } from '../../src/console/body/json.ts'
+import { type ReadBody, readBodyInTurns, readJsonOf, readLong, readShownBody } from '../../src/console/body/kind.ts'
 import { findMatches, mostMatches } from '../../src/console/body/matches.ts'
 import { partsIn } from '../../src/console/body/multipart.ts'
 import { pictureOf } from '../../src/console/body/picture.ts'
@@ -120,6 +121,24 @@ t.test('JSON that is read in turns is the same', async t => {
   t.equal(readJson('['.repeat(101) + ']'.repeat(101)), 'deep')
   t.match(readJson('['.repeat(100) + ']'.repeat(100)), { kind: 'list' })
   t.equal(readJson(`[${'1,'.repeat(1_000_000)}1]`), 'many')
+})
+
+t.test('a long body that is shown is not read again to be compared', async t => {
+  const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ index, note: 'x'.repeat(60) })))
+  const viewOf = () => ({
+    body: Buffer.from(text).toString('base64'),
+    bodyEncoding: 'base64' as const,
+    bodyBytes: text.length,
+    headers: { 'content-type': 'application/json' },
+  })
+  const view = viewOf()
+  const body = (await readShownBody(view)) as ReadBody
+  t.equal(await readBodyInTurns(view), body)
+  const { shape } = await readLong(body)
+  t.equal(shape.kind === 'json' && shape.value, await readJsonOf(body))
+  const other = (await readBodyInTurns(viewOf())) as ReadBody
+  t.not(other, body)
+  t.strictSame(await readJsonOf(other), await readJsonOf(body))
 })
 
 t.test('matches are found whatever the case of letters, over the borders of pieces, and are bounded', async t => {

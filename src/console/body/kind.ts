@@ -17,6 +17,7 @@ import {
 } from './json.ts'
 import { type Multipart, partsIn } from './multipart.ts'
 import { type Picture, pictureOf } from './picture.ts'
+import { turn } from './turns.ts'
 
 export type Shape =
   | { readonly kind: 'json'; readonly value: Json }
@@ -84,12 +85,30 @@ export function readBody(view: Given): ReadBody | MissingBody {
 export const isLongBody = ({ body, bodyEncoding }: Given): boolean =>
   bodyEncoding === 'base64' && body.length > longBody
 
+/** Long bodies that are on the screen, and their JSON: who compares them does not read them again. */
+const shown = new WeakMap<Given, Promise<ReadBody | MissingBody>>()
+const shownJson = new WeakMap<ReadBody, Promise<Json | JsonProblem>>()
+
 /** The same for a long body. */
-export async function readBodyInTurns(view: Given): Promise<ReadBody | MissingBody> {
-  if (!isLongBody(view)) return readBody(view)
-  const bytes = await bytesInTurns(view.body)
-  return readBytes(bytes, view.headers, view.findingPlaces)
+export const readBodyInTurns = async (view: Given): Promise<ReadBody | MissingBody> =>
+  isLongBody(view) ? (shown.get(view) ?? decode(view)) : readBody(view)
+
+/** The same for one that is shown. */
+export function readShownBody(view: Given): Promise<ReadBody | MissingBody> {
+  const read = readBodyInTurns(view)
+  shown.set(view, read)
+  return read
 }
+
+async function decode({ body, headers, findingPlaces }: Given): Promise<ReadBody> {
+  const bytes = await bytesInTurns(body)
+  await turn()
+  return readBytes(bytes, headers, findingPlaces)
+}
+
+/** The JSON of a body that is not read yet. */
+export const readJsonOf = (body: ReadBody): Promise<Json | JsonProblem> =>
+  shownJson.get(body) ?? readJsonInTurns(body.text)
 
 /** @param headers that say what the bytes are */
 export function readBytes(
@@ -145,10 +164,12 @@ function shapeOf(text: string, type: string): Shaped {
   return shapeOfJson(readJson(text, doubled), text, doubled)
 }
 
-/** What long JSON is. */
+/** What long JSON is that is shown. */
 export async function readLong(body: ReadBody): Promise<ReadBody> {
   const doubled = new Set<string>()
-  const { shape, note } = shapeOfJson(await readJsonInTurns(body.text, doubled), body.text, doubled)
+  const reading = readJsonInTurns(body.text, doubled)
+  shownJson.set(body, reading)
+  const { shape, note } = shapeOfJson(await reading, body.text, doubled)
   return { ...body, shape, notes: note === undefined ? body.notes : [note, ...body.notes] }
 }
 

@@ -10,7 +10,8 @@ export async function inTurns<T>(work: (isTime: () => boolean) => T | undefined)
   for (;;) {
     const until = performance.now() + turnMs
     const done = work(() => performance.now() >= until)
-    if (done !== undefined) return done
+    // What is done with it has a turn of its own.
     await turn()
+    if (done !== undefined) return done
   }
 }

@@ -49,8 +49,8 @@ export async function readQueue(): Promise<void> {
   }
 }
 
-/** Requests in one answer. */
-const mostAtOnce = 500
+/** Requests in one answer: as many as the gateway gives. */
+const mostAtOnce = 1_000
 
 /** All that wait, some at a time. */
 async function readAll() {

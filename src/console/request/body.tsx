@@ -5,8 +5,8 @@ import {
   type MissingBody,
   type ReadBody,
   readBody,
-  readBodyInTurns,
   readLong,
+  readShownBody,
   type Shape,
 } from '../body/kind.ts'
 import { findMatches } from '../body/matches.ts'
@@ -52,7 +52,7 @@ function useBody(view: HitlRequest): ReadBody | MissingBody | undefined {
   useEffect(() => {
     if (!isLongBody(view)) return
     let isCurrent = true
-    void readBodyInTurns(view).then(read => isCurrent && setLong({ of: body, read }))
+    void readShownBody(view).then(read => isCurrent && setLong({ of: body, read }))
     return () => {
       isCurrent = false
     }

@@ -1,8 +1,7 @@
 /** How two requests differ: in query, header fields and body. They are the same only where the gateway's digests are equal. */
 
 import type { Finding } from '../body/findings.ts'
-import { readJsonInTurns } from '../body/json.ts'
-import { type MissingBody, type ReadBody, readBodyInTurns } from '../body/kind.ts'
+import { type MissingBody, type ReadBody, readBodyInTurns, readJsonOf } from '../body/kind.ts'
 import { type Tree, treeDifferences } from '../body/trees.ts'
 import { turn } from '../body/turns.ts'
 import { type Difference, differencesOf, fieldValues, formValues, queryValues, textValues } from '../body/values.ts'
@@ -115,9 +114,10 @@ async function bodyDifferences(
 /** Undefined when one of the bodies is no JSON. */
 async function treesOf(bodies: readonly ReadBody[]): Promise<readonly Tree[] | undefined> {
   const trees: Tree[] = []
-  for (const { shape, text } of bodies) {
+  for (const body of bodies) {
+    const { shape, text } = body
     if (!['json', 'unread', 'tool', 'messages', 'graphql'].includes(shape.kind)) return undefined
-    const value = shape.kind === 'json' ? shape.value : await readJsonInTurns(text)
+    const value = shape.kind === 'json' ? shape.value : await readJsonOf(body)
     if (typeof value === 'string') return undefined
     trees.push({ text, value })
   }
