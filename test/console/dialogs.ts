@@ -161,7 +161,7 @@ t.test(
     // Before the page can know it.
     await manage('POST', `/agents/${rogue.id}/deactivate`)
     await page.keyboard.press('Control+Enter')
-    await endsWith(t, page, 'This agent is inactive')
+    await endsWith(t, page, 'This agent is deactivated')
     await sees(t, page, 'cannot be approved until an admin activates the agent')
     await become('revoke')
     await sees(t, page, 'The agent is revoked for good')
