@@ -108,12 +108,36 @@ function createStates(known: readonly CredentialState[]) {
   }
 }
 
-export function createCredentialTable(parts: CredentialTableParts): CredentialTable {
-  const { known, need, onUse, clock, keepers } = parts
-  const { ofAgents, entryOf, stateOf, set, setOf } = createStates(known)
+/** Asks for values, and counts who waits for one. */
+function createAsking({ need }: CredentialTableParts, { set, setOf }: ReturnType<typeof createStates>) {
   let waiting = 0
   /** How often agents were forgotten. */
   let forgotten = 0
+  return {
+    isFull: () => waiting >= maxWaiting,
+    forget: () => void forgotten++,
+    async ask(wanted: WantedCredential, refused?: number): Promise<void> {
+      const { name, subject } = wanted
+      waiting += 1
+      const before = forgotten
+      try {
+        const state = await need(name, refused, subject)
+        if (subject === undefined) set(state)
+        // What was asked for before the rights of its agent have changed must not be found after it.
+        else setOf(wanted, state, before === forgotten)
+      } finally {
+        waiting -= 1
+      }
+    },
+  }
+}
+
+export function createCredentialTable(parts: CredentialTableParts): CredentialTable {
+  const { known, onUse, clock, keepers } = parts
+  const states = createStates(known)
+  const { ofAgents, entryOf, stateOf, set } = states
+  const asking = createAsking(parts, states)
+  const { ask } = asking
 
   const fresh = (wanted: WantedCredential) => {
     const state = stateOf(wanted)
@@ -124,19 +148,6 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
     const now = clock.steady()
     // One that is new and does not last is all that its server gives.
     return state !== undefined && (!isOnce || now < state.renewAt || state.freshUntil - now >= leastOnceMs)
-  }
-  const ask = async (wanted: WantedCredential, refused?: number): Promise<void> => {
-    const { name, subject } = wanted
-    waiting += 1
-    const before = forgotten
-    try {
-      const state = await need(name, refused, subject)
-      if (subject === undefined) set(state)
-      // What was asked for before the rights of its agent have changed must not be found after it.
-      else setOf(wanted, state, before === forgotten)
-    } finally {
-      waiting -= 1
-    }
   }
   const renewAhead = (wanted: WantedCredential): void => {
     const [entry, now] = [entryOf(wanted), clock.steady()]
@@ -153,18 +164,18 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
         renewAhead(wanted)
         return undefined
       }
-      if (waiting >= maxWaiting) return refuse('busy')
+      if (asking.isFull()) return refuse('busy')
       return ask(wanted).then(() =>
         lasts(wanted, isOnce) ? undefined : refuseMissing(wanted, stateOf(wanted), parts.connectUrl),
       )
     },
     async renew(wanted, refused) {
-      if (waiting < maxWaiting) await ask(wanted, refused)
+      if (!asking.isFull()) await ask(wanted, refused)
       const state = fresh(wanted)
       return state !== undefined && state.version !== refused
     },
     forget(agentId) {
-      forgotten += 1
+      asking.forget()
       ofAgents.forget(agentId)
       keepers?.forget(agentId)
     },

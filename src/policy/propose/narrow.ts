@@ -75,8 +75,8 @@ class Narrower {
       ...(credential !== undefined && { credential }),
       ...(this.#isExempt(rule) ? { riskExempt: true } : {}),
     }
-    const room = limits.conditionsPerRule - leavesOf(rule, '').length
-    const fitting = this.#proposed(mine).filter(({ conditions }) => conditions.length <= room)
+    const capacity = limits.conditionsPerRule - leavesOf(rule, '').length
+    const fitting = this.#proposed(mine).filter(({ conditions }) => conditions.length <= capacity)
     const narrowed = fitting.map(found => {
       // A narrowed rule never applies to what cannot be read.
       const unread = readsAll ? { onUnreadable: 'noMatch' } : {}
