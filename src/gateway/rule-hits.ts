@@ -16,6 +16,8 @@ export interface RuleHitParts extends Pick<Base, 'clock' | 'report' | 'store'> {
 
 const dayMs = 86_400_000
 const keepDays = 90
+/** Rows that one removal takes. */
+const maxPruned = 100
 
 /** Decisions by rule that are kept, of all gateways and over restarts. */
 export class KeptHits {
@@ -65,7 +67,7 @@ export class KeptHits {
 
   async prune(): Promise<void> {
     const { clock, store } = this.#parts
-    await store.hits.prune(Math.floor(clock.now() / dayMs) - keepDays)
+    await store.hits.prune(Math.floor(clock.now() / dayMs) - keepDays, maxPruned)
   }
 
   async #store(): Promise<void> {

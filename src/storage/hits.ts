@@ -16,6 +16,6 @@ export interface HitTable {
   /** Adds to what is stored of the same rule, version and day. */
   add(hits: readonly RuleHits[]): Promise<void>
   of(policy: string): Promise<readonly RuleHits[]>
-  /** Removes days before this one. */
-  prune(before: number): Promise<void>
+  /** Removes days before this one, so many rows at most. */
+  prune(before: number, limit: number): Promise<void>
 }

@@ -26,7 +26,12 @@ export const hits: Operations<'hits'> = {
     return await db.selectFrom('rule_hits').select(columns).where('policy', '=', policy).execute()
   },
 
-  async prune({ db }, before) {
-    await db.deleteFrom('rule_hits').where('day', '<', before).execute()
+  async prune({ db }, before, limit) {
+    const columns = ['policy', 'rule', 'version', 'day'] as const
+    const old = db.selectFrom('rule_hits').select(columns).where('day', '<', before).orderBy('day').limit(limit)
+    for (const { policy, rule, version, day } of await old.execute()) {
+      const ofRule = db.deleteFrom('rule_hits').where('policy', '=', policy).where('rule', '=', rule)
+      await ofRule.where('version', '=', version).where('day', '=', day).execute()
+    }
   },
 }

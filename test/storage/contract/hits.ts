@@ -14,7 +14,7 @@ export function hits(t: Test, engine: Engine, other: Store): void {
       return found.map(({ rule, version, day, count }) => [rule, version, day, count].join(' ')).sort()
     }
     t.strictSame(await of('p'), ['r v1 10 9', 'r v1 11 2', 'r v2 10 2'])
-    await store.hits.prune(11)
+    await store.hits.prune(11, 100)
     t.strictSame(await of('p'), ['r v1 11 2'])
     t.strictSame(await of('q'), [])
     const many = Array.from({ length: 1_200 }, (_, at) => ({ ...one, rule: `r${at}`, day: 12 }))

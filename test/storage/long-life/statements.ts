@@ -49,6 +49,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     { what: 'no grant is over', rows: 20, asked: call('grants', 'prune', now, batch) },
     { what: 'no message is too old', rows: 200, asked: call('deliveries', 'prune', begin, mostDeliveries) },
     { what: 'no shape is too old', rows: 120, asked: call('shapes', 'prune', begin, begin, batch) },
+    { what: 'no count of a rule is too old', rows: 20, asked: call('hits', 'prune', 0, batch) },
     { what: 'a hook is taken', rows: 20, asked: call('deliveries', 'take', ['hook 1'], lease) },
     { what: 'the next messages of a hook', rows: 150, asked: call('deliveries', 'next', 'hook 1', 50) },
     { what: 'a message was sent', rows: 10, asked: call('deliveries', 'remove', [{ id: 1, event: 'event 1' }]) },
@@ -66,6 +67,7 @@ export function byItself(life: LongLife): readonly Bounded[] {
     { what: 'a batch of past requests is removed', rows: 40 * batch, asked: call('hitl', 'prune', now, batch) },
     { what: 'a batch of grants is removed', rows: rowsOfGrants, asked: call('grants', 'prune', late, batch) },
     { what: 'shapes are too old', rows: 20 * batch, asked: call('shapes', 'prune', late, begin, batch) },
+    { what: 'counts of rules are too old', rows: 20 * batch, asked: call('hits', 'prune', late, batch) },
     { what: 'ten hooks have too many messages', rows: 50_000, asked: call('deliveries', 'prune', begin, 800) },
   ]
 }
