@@ -5,12 +5,14 @@
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpuMicroseconds } from './lib/cpu.ts'
-import { createSender } from './lib/load.ts'
+import { createSender, type Request } from './lib/load.ts'
 import { chooseCores } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
-import { temporaryFolder } from './lib/processes.ts'
+import { type Running, temporaryFolder } from './lib/processes.ts'
 import { type CpuProfile, type Share, sharesOf } from './lib/profile.ts'
-import { roadCalled, startUpstreamOf } from './lib/roads.ts'
+import { type Road, roadCalled, startUpstreamOf } from './lib/roads.ts'
+import { measureSlices } from './lib/sliced.ts'
+import { median } from './lib/stats.ts'
 import { figure, table } from './lib/table.ts'
 
 const help = `usage: node bench/profile.ts [options]
@@ -43,28 +45,57 @@ async function main(): Promise<void> {
   const place = { upstream, cores: cores.proxy, nodeOptions }
   const { request, process: proxy } = await road.open(place)
   if (proxy === undefined) throw new Error(`${values.road} has no process to profile`)
-  const sender = await createSender(cores.others)
-  const load = { request, connections: Number(values.connections) }
-  await sender.send({ ...load, seconds: Number(values.warmup) })
-  const from = monotonicMicroseconds()
-  const before = cpuMicroseconds(proxy.pid)
-  const { requests } = await sender.send({ ...load, seconds: Number(values.seconds) })
-  const spent = cpuMicroseconds(proxy.pid) - before
-  const to = monotonicMicroseconds()
+  const run = request.through === undefined ? saturated : sliced
+  const { from, to, requests, each } = await run({ road, request, proxy, cores: cores.others })
   await proxy.stop(30_000)
   const file = mainProfile(folder, values.road)
   if (values.keep !== undefined) copyFileSync(file, values.keep)
   const shares = sharesOf(JSON.parse(readFileSync(file, 'utf8')) as CpuProfile, from, to)
   // Samples are taken by the wall clock, whoever has the core just then: only their proportions count.
   const sampled = shares.functions.reduce((sum, { self }) => sum + self, 0)
-  const perRequest = (microseconds: number) => (microseconds / sampled) * (spent / requests)
-  console.log(`${values.road}: ${requests} requests, ${figure(spent / requests, 1)} us of CPU time each, as follows:\n`)
+  const perRequest = (microseconds: number) => (microseconds / sampled) * each
+  console.log(`${values.road}: ${requests} requests, ${figure(each, 1)} us of CPU time each, as follows:\n`)
   const top = Number(values.top)
   console.log(sharesText('function, by its own time', shares.functions.slice(0, top), perRequest))
   console.log(`\n${sharesText('file, by its own time', shares.files.slice(0, top), perRequest)}`)
   const own = shares.functions.filter(({ name }) => / src\//.test(name))
   const byTotal = own.toSorted((left, right) => right.total - left.total).slice(0, top)
   console.log(`\n${sharesText('own function, with all it calls', byTotal, perRequest)}`)
+}
+
+interface Profiled {
+  readonly road: Road
+  readonly request: Request
+  readonly proxy: Running
+  /** Of the load. */
+  readonly cores: string | undefined
+}
+
+interface Run {
+  readonly from: number
+  readonly to: number
+  readonly requests: number
+  /** CPU time of a request, microseconds. */
+  readonly each: number
+}
+
+async function saturated({ request, proxy, cores }: Profiled): Promise<Run> {
+  const sender = await createSender(cores)
+  const load = { request, connections: Number(values.connections) }
+  await sender.send({ ...load, seconds: Number(values.warmup) })
+  const [from, before] = [monotonicMicroseconds(), cpuMicroseconds(proxy.pid)]
+  const { requests } = await sender.send({ ...load, seconds: Number(values.seconds) })
+  return { from, to: monotonicMicroseconds(), requests, each: (cpuMicroseconds(proxy.pid) - before) / requests }
+}
+
+/** The programs that saturate a proxy know no tunnels. */
+async function sliced({ road, request, proxy, cores }: Profiled): Promise<Run> {
+  const { connections = 16, perSlice } = road.work
+  const [from, slices] = [monotonicMicroseconds(), 60]
+  const setup = { connections, perSlice, slices, warmup: Number(values.warmup), cores }
+  const cpu = await measureSlices([{ name: road.name, request, process: proxy }], setup)
+  const each = median(cpu.get(road.name) ?? [])
+  return { from, to: monotonicMicroseconds(), requests: slices * perSlice, each }
 }
 
 /** V8 stamps its samples with the same clock. */
