@@ -90,7 +90,7 @@ async function saturated({ request, proxy, cores }: Profiled): Promise<Run> {
 
 /** The programs that saturate a proxy know no tunnels. */
 async function sliced({ road, request, proxy, cores }: Profiled): Promise<Run> {
-  const { connections = 16, perSlice } = road.work
+  const { connections = 16, perSlice = 1_000 } = road.work ?? {}
   const [from, slices] = [monotonicMicroseconds(), 60]
   const setup = { connections, perSlice, slices, warmup: Number(values.warmup), cores }
   const cpu = await measureSlices([{ name: road.name, request, process: proxy }], setup)
