@@ -1,4 +1,5 @@
 /** A person connects an account: what is told before the tab goes to the page of consent, and what it brings back. */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { call, type Failure } from '../api.ts'
 import { Facts } from '../parts/facts.tsx'
@@ -28,6 +29,21 @@ export const ConnectPage: Page = ({ params: { name = '' } }) => {
     })
   }, [name])
   return (
+    <Connecting name={name} problem={failure?.detail}>
+      {offer && <Offer name={name} offer={offer} />}
+    </Connecting>
+  )
+}
+
+interface ConnectingProps {
+  readonly name: string
+  readonly problem: string | undefined
+  /** Undefined until there is an answer. */
+  readonly children: ComponentChildren
+}
+
+function Connecting({ name, problem, children }: ConnectingProps) {
+  return (
     <Frame
       title={
         <>
@@ -35,8 +51,8 @@ export const ConnectPage: Page = ({ params: { name = '' } }) => {
         </>
       }
     >
-      <Problem text={failure?.detail} />
-      {offer === undefined ? failure === undefined && <Loading /> : <Offer name={name} offer={offer} />}
+      <Problem text={problem} />
+      {children ?? (problem === undefined && <Loading />)}
     </Frame>
   )
 }
@@ -105,16 +121,9 @@ export const ConnectedPage: Page = ({ params: { name = '' } }) => {
     })
   }, [name])
   return (
-    <Frame
-      title={
-        <>
-          Connect account: <Text value={name} limit={120} />
-        </>
-      }
-    >
-      <Problem text={problem} />
-      {connected === undefined ? problem === undefined && <Loading /> : <Done account={connected} />}
-    </Frame>
+    <Connecting name={name} problem={problem}>
+      {connected && <Done account={connected} />}
+    </Connecting>
   )
 }
 

@@ -1,4 +1,5 @@
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
+import { Choice } from '../parts/filters.tsx'
 import { makeHref } from '../parts/make-link.ts'
 import { Mark, Method } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
@@ -6,7 +7,7 @@ import { useSome } from '../parts/some.tsx'
 import { Failed } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { hrefOf } from '../router.ts'
-import { plural, timeText, visibleText } from '../text.ts'
+import { plural, timeText } from '../text.ts'
 import type { AgentPage, PolicySimulation } from '../types.ts'
 import { type Counterexample, Difference } from './difference.tsx'
 import { EffectMark } from './effect.tsx'
@@ -80,29 +81,6 @@ function statusText(isReady: boolean, isCurrent: boolean, isUnchosen: boolean): 
   if (isUnchosen) return 'No agent has a policy of this name yet. Choose one whose requests to decide.'
   if (!isReady) return 'It is tried when the text has no mistakes and differs from what is in force.'
   return isCurrent ? 'Of the text as it stands. Nothing is sent.' : 'Deciding what was recorded…'
-}
-
-interface ChoiceProps {
-  readonly label: string
-  readonly value: string
-  readonly options: readonly (readonly [value: string, text: string])[]
-  readonly onChange: (value: string) => void
-}
-
-function Choice({ label, value, options, onChange }: ChoiceProps) {
-  const id = useId()
-  return (
-    <div class="filter">
-      <label htmlFor={id}>{label}</label>
-      <select id={id} value={value} onChange={event => onChange(event.currentTarget.value)}>
-        {options.map(([one, text]) => (
-          <option key={one} value={one}>
-            {visibleText(text)}
-          </option>
-        ))}
-      </select>
-    </div>
-  )
 }
 
 interface FoundProps {
