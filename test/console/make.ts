@@ -72,6 +72,15 @@ t.test(
     const wider = { ...order, name: 'refunds-of-bot', open: ['segment 3'] }
     const shown = JSON.parse((await manage('POST', '/policies/drafts', wider)).text).rule
     t.strictSame(opened, { ...shown, mode: 'shadow' })
+    const text = page.locator('#policy-text')
+    const edited = (await text.inputValue()).replace('"refunds-of-bot",', '"refunds-of-bot", "title": "typed",')
+    await text.fill(edited)
+    await page.goBack()
+    await page.getByRole('link', { name: 'Open in the editor, with its test' }).click()
+    await sees(t, page, 'The rule that was made is not in it')
+    t.equal(await text.inputValue(), edited, 'what was typed is kept')
+    await page.getByRole('button', { name: 'Discard it' }).click()
+    t.strictSame(JSON.parse(await text.inputValue()).rules.at(-1), opened, 'and the rule is there without it')
     await page.locator('.primary:not(:disabled)', { hasText: 'Publish…' }).click()
     await page.getByLabel('Why, for').fill('refunds were always approved')
     await page.getByRole('button', { name: 'Publish', exact: true }).click()

@@ -76,7 +76,8 @@ function Editor({ policy, onPublished, seed }: EditorProps) {
   const kept = useMemo(() => keptPolicy(name), [])
   /** The version that the author began from before; undefined: the text begins with what is in force. */
   const [began, setBegan] = useState(kept?.text == null ? undefined : kept.version)
-  const [text, setText] = useState(() => (kept?.text == null ? start : (seed.addTo?.(kept.text) ?? kept.text)))
+  const added = useMemo(() => (kept?.text == null ? start : seed.addTo?.(kept.text)), [])
+  const [text, setText] = useState(added ?? kept?.text ?? start)
   const [tests, setTests] = useState(() => seed.tests.reduce(withTest, kept?.tests ?? []))
   const [isPublishing, setPublishing] = useState(false)
   const { notes, explanations, isChecked } = useCheck(text, tests)
@@ -128,6 +129,7 @@ function Editor({ policy, onPublished, seed }: EditorProps) {
       {began !== undefined && isTouched && (
         <Returned
           isOld={began !== version}
+          lacksRule={seed.addTo !== undefined && added === undefined}
           onDiscard={() => {
             setBegan(undefined)
             setText(start)

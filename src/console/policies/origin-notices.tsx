@@ -7,17 +7,25 @@ import { diffLines, patchOf } from './diff.ts'
 interface ReturnedProps {
   /** Whether another version is in force than the one that the author began from. */
   readonly isOld: boolean
+  /** Whether a rule that was made just now could not be added to it. */
+  readonly lacksRule: boolean
   readonly onDiscard: () => void
 }
 
 /** The text is what the author left here before. */
-export function Returned({ isOld, onDiscard }: ReturnedProps) {
+export function Returned({ isOld, lacksRule, onDiscard }: ReturnedProps) {
   return (
-    <div class={isOld ? 'notice warn' : 'notice'}>
+    <div class={isOld || lacksRule ? 'notice warn' : 'notice'}>
       <p>
         This is what you typed before. It is not published, and kept until you close this tab.
         {isOld && ' Another version was published since you began: look at what differs from it before you publish.'}
       </p>
+      {lacksRule && (
+        <p>
+          The rule that was made is not in it: it has another rule of that name, or is no policy yet. Discard it to
+          begin with the rule, or give the rule another name on the page that made it.
+        </p>
+      )}
       <p class="actions">
         <button type="button" class="danger" onClick={onDiscard}>
           Discard it

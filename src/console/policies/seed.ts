@@ -11,8 +11,11 @@ import type { DraftTest } from './tests.tsx'
 export interface Seed {
   /** The text from that in force, which is empty for a new policy; absent: the same. */
   readonly textFrom?: (text: string) => string
-  /** What was typed before with the same in it; absent: it stays as it is, until it is discarded. */
-  readonly addTo?: (kept: string) => string
+  /**
+   * What was typed before with the same in it; undefined where it cannot be added. Absent: what was typed stays as it is,
+   * until it is discarded.
+   */
+  readonly addTo?: (kept: string) => string | undefined
   readonly tests: readonly DraftTest[]
   /** On whose requests it is tried when nobody has the policy yet. */
   readonly agentId?: string | undefined
@@ -65,13 +68,15 @@ function withRule(text: string, rule: object): string {
   return JSON.stringify({ ...document, rules: [...(document.rules ?? []), rule] }, null, 2)
 }
 
-/** What was typed may be no policy yet, or have the rule already. */
-function addRule(kept: string, rule: { readonly name?: unknown }): string {
+/** What was typed may have the rule already. Undefined: it has another one of that name, or is no policy yet. */
+function addRule(kept: string, rule: { readonly name?: unknown }): string | undefined {
   try {
     const { rules = [] }: { readonly rules?: readonly { readonly name?: unknown }[] } = JSON.parse(kept)
-    return rules.some(({ name }) => name === rule.name) ? kept : withRule(kept, rule)
+    const found = rules.find(({ name }) => name === rule.name)
+    if (found === undefined) return withRule(kept, rule)
+    return JSON.stringify(found) === JSON.stringify(rule) ? kept : undefined
   } catch {
-    return kept
+    return undefined
   }
 }
 
