@@ -75,7 +75,14 @@ t.test('every request has an end, and the gateway is well', async t => {
         await answer?.text().catch(() => {})
       },
     ),
-    { numRuns: runs(400) },
+    // Few draws may have none that is passed on, or none that is refused.
+    {
+      numRuns: runs(400),
+      examples: [
+        [['HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n', 'abc'], 'end', 'GET'],
+        [['abc'], 'end', 'GET'],
+      ],
+    },
   )
   t.ok(answers.includes(200) && answers.includes(502), 'some were passed on, some refused')
   t.notOk(answers.includes(500))
