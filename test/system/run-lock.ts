@@ -1,17 +1,22 @@
 /** A program that is locked in reaches the gateway and nothing else. Threat T74. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type ListenOptions } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { secureName, startSecureOrigin } from '../fixtures/origin.ts'
 import { type RunSetup, runMain, runToEnd } from '../fixtures/process.ts'
 import { startRun } from '../fixtures/run-command.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
+/** Others cannot run a program in a clone below a folder of root alone, such as /root. */
+const isOpen = (path: string): boolean => (statSync(path).mode & 0o001) !== 0 && (path === '/' || isOpen(dirname(path)))
 /** Users that run the command: the one of the tests, and if that is root, another one too. */
-const users = process.getuid?.() === 0 ? ['root', 'nobody'] : ['me']
+const users = process.getuid?.() === 0 ? ['root', ...(isOpen(process.execPath) ? ['nobody'] : [])] : ['me']
+if (users[0] === 'root' && users.length === 1) {
+  t.fail(`nobody may not run ${process.execPath}: clone into a folder that others may enter, and run this again`)
+}
 
 /** The command as a user, with a key, since only one user can read the credential of the first admin. */
 async function startAs(t: Test, user: string) {
