@@ -7,9 +7,14 @@ import type { PassedEndpoint } from '../http/listeners.ts'
 import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
 import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
-import { amountShape, createSharedAmount, type SharedAmount } from '../limits/shared-amount.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
-import { createTableMemory, SharedTable } from '../limits/shared-table.ts'
+import {
+  amountShape,
+  createSharedAmount,
+  createTableMemory,
+  type SharedAmount,
+  SharedTable,
+} from '../limits/shared-table.ts'
 import { spendShape } from '../limits/spend-slots.ts'
 import { rateShape } from '../limits/token-bucket.ts'
 import type { Log } from '../log/log.ts'

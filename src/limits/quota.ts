@@ -1,4 +1,4 @@
-import type { SharedAmount } from './shared-amount.ts'
+import type { SharedAmount } from './shared-table.ts'
 
 export interface QuotaLimits {
   /** Limit of all keys together. */

@@ -1,6 +1,6 @@
 /** The tunnels that agents have opened with CONNECT, idle or not. */
 import type { Socket } from 'node:net'
-import type { SharedAmount } from '../limits/shared-amount.ts'
+import type { SharedAmount } from '../limits/shared-table.ts'
 
 export interface OpenTunnel {
   readonly agentId: string

@@ -1,30 +1,28 @@
-import type { OnReadOpts } from 'node:net'
 import { matchesAnyHost } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../runtime/clock.ts'
 import {
-  type CarrierEvents,
   Connection,
   type ConnectionOwner,
   type ConnectionPool,
-  type OnSocket,
+  createPool,
+  hasItsShare,
+  mayWait,
+  nextWaiter,
+  type OpenSocket,
+  Outbox,
+  ownKeyOf,
+  retireIdle,
+  takeFree,
 } from './connection.ts'
-import { usesConnectionAuth } from './connection-auth.ts'
 import { createDial, type Dial, withTimes } from './dial.ts'
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamBusyError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
+import { usesConnectionAuth } from './http1-head.ts'
 import { KeepAlives } from './keep-alives.ts'
 import { createCarrier, isHttp2 } from './negotiated.ts'
-import { Outbox } from './outbox.ts'
-import { createPool, hasItsShare, mayWait, nextWaiter, retireIdle, takeFree } from './pool.ts'
 import type { Resolution } from './resolve.ts'
-import type { CarrierSettings, ConnectionSettings } from './settings.ts'
-import { refuseAll, UpstreamBusyError, type Waiter } from './waiting-queue.ts'
-
-/** Bytes and milliseconds. An upstream's Keep-Alive hint may ask for `maxKeepAliveMs` at most. */
-const http = { maxHeaderSize: 65_536, keepAliveMs: 4_000, maxKeepAliveMs: 60_000 }
-
-/** The pool of the requests that authenticate their connections, where others go over HTTP/2. */
-const ownKeyOf = ({ key }: Origin): string => `${key} HTTP/1.1`
+import { type CarrierSettings, type ConnectionSettings, carrierSettings } from './settings.ts'
+import { refuseAll, type Waiter } from './waiting-queue.ts'
 
 /**
  * Connections to upstreams: for each origin a stack of single ones, each pinned to the addresses that egress has
@@ -48,8 +46,7 @@ export class Connections implements ConnectionOwner {
 
   constructor(settings: ConnectionSettings, clock: Clock) {
     this.#settings = settings
-    const { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs } = settings
-    this.#http = { headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs, ...http }
+    this.#http = carrierSettings(settings)
     this.#clock = clock
     this.#dial = withTimes(createDial(settings), settings, clock)
     this.#sweeper = setInterval(() => this.#sweep(), 1_000).unref()
@@ -269,7 +266,7 @@ export class Connections implements ConnectionOwner {
   #create(pool: ConnectionPool, resolution: Resolution, only?: UpstreamRequest): Connection {
     const { origin, http2 } = pool
     const withinMs = only?.connectWithinMs
-    const connect = (onread: OnReadOpts | undefined, done: OnSocket): void => {
+    const connect: OpenSocket = (onread, done) => {
       this.#dial(connection.resolution.addresses, { origin, http2, onread, withinMs }, (error, socket, address) => {
         if (socket !== undefined) {
           connection.address = address
@@ -285,8 +282,10 @@ export class Connections implements ConnectionOwner {
     // Undici has WebSockets of its own, which are no tunnels.
     const openHttp1 = only?.upgrades === true ? undefined : this.#settings.openHttp1
     const settings = this.#keepAlives.shorten(this.#http, origin.key, this.#clock.steady())
-    const open = (events: CarrierEvents) => createCarrier({ origin, http2, settings, openHttp1, events }, connect)
-    const connection = new Connection({ owner: this, pool, resolution, open, alone: only !== undefined })
+    const connection: Connection = new Connection({
+      ...{ owner: this, pool, resolution, alone: only !== undefined },
+      open: events => createCarrier({ origin, http2, settings, openHttp1, events }, connect),
+    })
     return connection
   }
 

@@ -4,8 +4,7 @@ import { literalAddress, unmapped } from '../base/address.ts'
 import type { Origin } from '../base/origin.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
-import { UpstreamError } from './handler.ts'
-import { UpstreamBusyError } from './waiting-queue.ts'
+import { UpstreamBusyError, UpstreamError } from './handler.ts'
 
 export interface DialSettings {
   readonly connectTimeoutMs: number

@@ -6,8 +6,13 @@ import type { CircuitOutcome } from '../limits/breaker.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { type BoundName, failures } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { RefusedStreamError, StaleConnectionError, UpstreamError, type UpstreamRequest } from './handler.ts'
-import { UpstreamBusyError } from './waiting-queue.ts'
+import {
+  RefusedStreamError,
+  StaleConnectionError,
+  UpstreamBusyError,
+  UpstreamError,
+  type UpstreamRequest,
+} from './handler.ts'
 
 /** Errors of the system whose code names the kind of failure. */
 const kinds: Readonly<Record<string, FailureKind>> = {

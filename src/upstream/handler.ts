@@ -1,7 +1,7 @@
 /** A request to an upstream, and the handler of its events: the same over HTTP/1.1 and HTTP/2. */
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { KnownHead } from '../http/known-head.ts'
+import type { KnownHead } from './known-head.ts'
 
 export interface UpstreamRequest {
   /** Agent whose request it is; absent for the gateway's own. */
@@ -112,6 +112,11 @@ export class RefusedStreamError extends UpstreamError {
   constructor() {
     super('reset', 'the upstream refused the stream')
   }
+}
+
+/** No connection became free in time. Nothing was sent. */
+export class UpstreamBusyError extends Error {
+  override readonly name = 'UpstreamBusyError'
 }
 
 /** The client sends a body that has not the form that its header says. The message is for the client. */

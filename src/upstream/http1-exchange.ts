@@ -2,11 +2,10 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { freeBytes } from '../http/free-bytes.ts'
 import { ChunkedBody } from './chunked.ts'
-import { usesConnectionAuth } from './connection-auth.ts'
 import { type ExchangeParts, UpstreamExchange } from './exchange.ts'
 import { UpstreamError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
-import type { HeadMemory } from './head-memory.ts'
-import { type Http1Head, readHead, writeHead } from './http1-head.ts'
+import { type Http1Head, readHead, usesConnectionAuth, writeHead } from './http1-head.ts'
+import type { HeadMemory } from './known-head.ts'
 import { PartialHead } from './partial-head.ts'
 import type { CarrierSettings } from './settings.ts'
 
@@ -21,7 +20,7 @@ export interface Http1Parts extends ExchangeParts {
   readonly socket: Socket
   readonly limits: CarrierSettings
   /** Heads that this connection remembers. */
-  readonly heads: HeadMemory
+  readonly heads: HeadMemory<Http1Head>
   /** Called for every piece of the request that was written. */
   readonly onSent: () => void
   /** Called once, before the handler gets the end of the exchange. */

@@ -1,9 +1,11 @@
-/** Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly. */
+/**
+ * Heads in HTTP/1.1 (RFC 9112): that of a request written, that of an answer read, strictly; and what in a head authenticates the
+ * connection.
+ */
 import type { Origin } from '../base/origin.ts'
-import type { KnownHead } from '../http/known-head.ts'
 import { fieldName } from '../http/names.ts'
-import { offersConnectionAuth } from './connection-auth.ts'
 import { isStatus, type ResponseHead, UpstreamError, type UpstreamRequest } from './handler.ts'
+import type { KnownHead } from './known-head.ts'
 
 /** How the end of a body is known (RFC 9112 section 6.3). */
 export type Framing = 'none' | 'length' | 'chunked' | 'close'
@@ -229,4 +231,44 @@ function framingOf({ contentLength, chunked }: Framed, method: string, status: n
   if (chunked) return 'chunked'
   if (contentLength === undefined) return 'close'
   return contentLength === 0 ? 'none' : 'length'
+}
+
+/**
+ * Schemes that authenticate the connection instead of a request (RFC 4559 section 3): the agent that sends the next request on
+ * it acts with the rights of the one before. Such a connection carries one request.
+ */
+const schemes = 'ntlm|negotiate|nego2|nego|nego-?extender|kerberos|credssp|pku2u'
+/** A field of an answer may name several schemes, at any place. A match inside of a quoted string does no harm. */
+const offered = new RegExp(`(?:^|[\\s,])(?:${schemes})(?=$|[\\s,])`, 'i')
+/** Credentials begin with their scheme: a token behind it is not searched. */
+const used = new RegExp(`^[\\s,]*(?:${schemes})(?=$|[\\s,])`, 'i')
+
+const authorization = 'authorization'
+const proxyAuthorization = 'proxy-authorization'
+
+/** Whether the fields of a request, flat, authenticate the connection that they are sent on. */
+export function usesConnectionAuth(fields: readonly string[]): boolean {
+  for (let i = 0; i < fields.length; i += 2) {
+    const { length } = fields[i]!
+    // Most names have another length: comparing that first costs next to nothing.
+    if (length !== authorization.length && length !== proxyAuthorization.length) continue
+    const name = fields[i]!.toLowerCase()
+    if ((name === authorization || name === proxyAuthorization) && used.test(fields[i + 1]!)) return true
+  }
+  return false
+}
+
+/** Whether a field of an answer says that the connection is, or may become, authenticated. */
+export function offersConnectionAuth(lowerName: string, value: string): boolean {
+  switch (lowerName) {
+    case 'www-authenticate':
+    case 'proxy-authenticate':
+      return offered.test(value)
+    case 'persistent-auth':
+      return value.trim().toLowerCase() !== 'false'
+    case 'proxy-support':
+      return value.toLowerCase().includes('session-based-authentication')
+    default:
+      return false
+  }
 }

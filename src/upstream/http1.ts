@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { freeBytes } from '../http/free-bytes.ts'
 import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
+import { SilenceTimer } from './exchange.ts'
 import {
   type ConnectionLease,
   closedConnection,
@@ -11,10 +12,10 @@ import {
   type UpstreamHandler,
   type UpstreamRequest,
 } from './handler.ts'
-import { HeadMemory } from './head-memory.ts'
 import { type ExchangeEnd, Http1Exchange, type Http1Parts } from './http1-exchange.ts'
+import { readHead } from './http1-head.ts'
+import { HeadMemory } from './known-head.ts'
 import type { CarrierSettings } from './settings.ts'
-import { SilenceTimer } from './silence-timer.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
 export const keepAliveMargin = 2_000
@@ -37,7 +38,7 @@ export class Http1Connection implements Carrier {
   readonly #settings: CarrierSettings
   readonly #connect: OpenSocket
   readonly #events: CarrierEvents
-  readonly #heads = new HeadMemory()
+  readonly #heads = new HeadMemory(readHead)
   #socket: Socket | undefined
   #exchange: Http1Exchange | undefined
   #parts: Http1Parts | undefined

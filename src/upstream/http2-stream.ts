@@ -1,6 +1,5 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import { STATUS_CODES } from '../http/node-http.ts'
-import { offersConnectionAuth } from './connection-auth.ts'
 import { type ExchangeParts, UpstreamExchange } from './exchange.ts'
 import {
   isStatus,
@@ -11,6 +10,7 @@ import {
   type UpstreamHandler,
   type UpstreamRequest,
 } from './handler.ts'
+import { offersConnectionAuth } from './http1-head.ts'
 import { noteStreamed } from './read-buffers.ts'
 
 export interface StreamParts extends ExchangeParts {

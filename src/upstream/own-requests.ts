@@ -9,7 +9,7 @@ import type { Connections } from './connections.ts'
 import type { Dial } from './dial.ts'
 import { failureKind } from './failure.ts'
 import type { Control, ResponseHead, UpstreamHandler, UpstreamRequest } from './handler.ts'
-import type { UpstreamRoute } from './route.ts'
+import type { UpstreamRoute } from './resolve.ts'
 
 /** A message to an address that the operator has configured. */
 export interface PostMessage {

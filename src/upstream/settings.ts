@@ -23,6 +23,16 @@ export interface CarrierSettings extends SilenceLimits {
   readonly maxHeaderSize: number
 }
 
+/** An upstream's Keep-Alive hint may ask for `maxKeepAliveMs` at most. */
+export const carrierSettings = ({
+  headersTimeoutMs,
+  idleTimeoutMs,
+  eventStreamIdleMs,
+}: SilenceLimits): CarrierSettings => ({
+  ...{ headersTimeoutMs, idleTimeoutMs, eventStreamIdleMs },
+  ...{ maxHeaderSize: 65_536, keepAliveMs: 4_000, maxKeepAliveMs: 60_000 },
+})
+
 export interface ConnectionSettings extends DialSettings, SilenceLimits {
   /** Connections to one origin, and to all together. */
   readonly perOrigin: number

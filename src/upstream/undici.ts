@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import { Client } from 'undici'
 import { asError } from '../base/as-error.ts'
 import type { Carrier, CarrierEvents, OnSocket, OpenSocket } from './connection.ts'
-import { usesConnectionAuth } from './connection-auth.ts'
 import {
   type ConnectionLease,
   closedConnection,
@@ -11,7 +10,7 @@ import {
   type UpstreamRequest,
 } from './handler.ts'
 import { keepAliveMargin } from './http1.ts'
-import { writeHead } from './http1-head.ts'
+import { usesConnectionAuth, writeHead } from './http1-head.ts'
 import type { CarrierSettings } from './settings.ts'
 import { UndiciExchange } from './undici-exchange.ts'
 

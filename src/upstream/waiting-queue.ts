@@ -1,10 +1,5 @@
-import type { UpstreamHandler, UpstreamRequest } from './handler.ts'
+import { UpstreamBusyError, type UpstreamHandler, type UpstreamRequest } from './handler.ts'
 import type { Resolution } from './resolve.ts'
-
-/** No connection became free in time. Nothing was sent. */
-export class UpstreamBusyError extends Error {
-  override readonly name = 'UpstreamBusyError'
-}
 
 /** A request on its way to a connection. */
 export interface Sending {
@@ -24,11 +19,8 @@ export interface Waiter extends Sending {
 export class WaitingQueue {
   /** By agent. The one that was served last stands at the end. */
   readonly #agents = new Map<string, Waiter[]>()
-  #length = 0
-
-  get length(): number {
-    return this.#length
-  }
+  /** How many requests wait. Others only read it. */
+  length = 0
 
   /** How many requests of the same agent wait. */
   of({ agentId = '' }: UpstreamRequest): number {
@@ -40,7 +32,7 @@ export class WaitingQueue {
     const before = this.#agents.get(agentId)
     if (before === undefined) this.#agents.set(agentId, [waiter])
     else before.push(waiter)
-    this.#length += 1
+    this.length += 1
   }
 
   /**
@@ -67,7 +59,7 @@ export class WaitingQueue {
     const index = waiters?.findIndex(waiter => waiter.handler === handler) ?? -1
     if (waiters === undefined || index < 0) return false
     waiters.splice(index, 1)
-    this.#length -= 1
+    this.length -= 1
     this.#agents.delete(agentId)
     if (waiters.length > 0) this.#agents.set(agentId, waiters)
     return true

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { createQuota } from '../../src/limits/quota.ts'
-import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
-import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
+import { amountShape, createSharedAmount, createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createTable } from '../fixtures/table.ts'
 
 const shape = amountShape(2)

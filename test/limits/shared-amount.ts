@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { amountShape, createSharedAmount } from '../../src/limits/shared-amount.ts'
-import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
+import { amountShape, createSharedAmount, createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createTable } from '../fixtures/table.ts'
 
 /** What two threads count together. */

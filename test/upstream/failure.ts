@@ -10,8 +10,7 @@ import {
   outcomeOfError,
   refuseFailure,
 } from '../../src/upstream/failure.ts'
-import { UpstreamError } from '../../src/upstream/handler.ts'
-import { UpstreamBusyError } from '../../src/upstream/waiting-queue.ts'
+import { UpstreamBusyError, UpstreamError } from '../../src/upstream/handler.ts'
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 

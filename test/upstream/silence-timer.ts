@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { SilenceTimer } from '../../src/upstream/silence-timer.ts'
+import { SilenceTimer } from '../../src/upstream/exchange.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
 t.test('silence is late after the limit, and each further part until it stops', async t => {

@@ -1,8 +1,7 @@
 /** Where a call goes: the name is checked before the decision, and looked up after it. */
 import { isRefusal, type Refusal } from '../../base/refusals.ts'
 import { noteFailure } from '../../upstream/failure.ts'
-import type { Resolution } from '../../upstream/resolve.ts'
-import type { RouteResult } from '../../upstream/route.ts'
+import type { Resolution, RouteResult } from '../../upstream/resolve.ts'
 import type { Checked } from '../exchange.ts'
 import type { Call } from '../outbound/call.ts'
 import type { OutboundParts } from '../parts.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { HeadMemory } from '../../src/upstream/head-memory.ts'
 import { readHead } from '../../src/upstream/http1-head.ts'
+import { HeadMemory } from '../../src/upstream/known-head.ts'
 import { runs } from '../fixtures/runs.ts'
 
 const heads = [
@@ -15,7 +15,7 @@ const heads = [
 t.test('a remembered head is what parsing it gives, whatever came before and for whichever method', async t => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom(...heads), fc.constantFrom('GET', 'HEAD', 'POST'))), answers => {
-      const memory = new HeadMemory()
+      const memory = new HeadMemory(readHead)
       for (const [text, method] of answers) {
         const { known: _, ...head } = memory.read(text, method)
         const { known, ...parsed } = readHead(text, method)
@@ -33,7 +33,7 @@ t.test('a remembered head is what parsing it gives, whatever came before and for
 })
 
 t.test('a malformed head is refused each time, and the one before it is still known', async t => {
-  const memory = new HeadMemory()
+  const memory = new HeadMemory(readHead)
   const [good = ''] = heads
   const first = memory.read(good, 'GET')
   for (let time = 0; time < 2; time++) {
@@ -44,7 +44,7 @@ t.test('a malformed head is refused each time, and the one before it is still kn
 })
 
 t.test('a head that came again can carry what was made of it, and one that came once cannot', async t => {
-  const memory = new HeadMemory()
+  const memory = new HeadMemory(readHead)
   const [good = '', other = ''] = heads
   t.equal(memory.read(good, 'GET').known, undefined)
   const { known } = memory.read(good, 'GET')
@@ -55,7 +55,7 @@ t.test('a head that came again can carry what was made of it, and one that came 
 })
 
 t.test('a head that came again is found by its bytes alone, whole, and for its method', async t => {
-  const memory = new HeadMemory()
+  const memory = new HeadMemory(readHead)
   const [good = '', other = ''] = heads
   const bytes = Buffer.from(`${good}\r\nhello`)
   memory.read(good, 'GET')
