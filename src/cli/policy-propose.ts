@@ -4,8 +4,9 @@ import { languageOf } from '../policies/language.ts'
 import { proposalYaml, tryProposal } from '../policies/proposal.ts'
 import type { MadePolicy } from '../policies/propose.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
-import { learn, type Observed, type Proposal, type ProposeOptions } from '../policy/propose/learn.ts'
+import { learn, type Proposal, type ProposeOptions } from '../policy/propose/learn.ts'
 import { narrow } from '../policy/propose/narrow.ts'
+import type { Observed } from '../policy/propose/template.ts'
 import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { openLines } from './log-lines.ts'
@@ -30,7 +31,8 @@ contain the whole request instead, as POST /policies/{name}/explain takes it, be
 A new policy allows a request only if one of the same agent was recorded with the same origin, method, tool, model and words
 in the path, no further name in the body or the query, and ids of the same class. Requests that were refused, failed, or had a risk
 signal such as a secret teach nothing. Changes are allowed from 3 requests on 2 days on, and otherwise held; DELETE and what people
-approved stays held.
+approved stays held. Held as well are hosts that were seen on one day only, addresses that are not private, international names and names
+that resemble another one: each is named on standard error. Where a policy is narrowed, hosts that its rule names are not.
 
   --agent ID     only this agent; may be repeated
   --since DAYS   only the last days: 7d
@@ -84,8 +86,9 @@ export async function run(shell: Shell): Promise<number> {
   if (values.output === undefined) shell.print(made.yaml.trimEnd())
   else await writeFile(values.output, made.yaml)
   if (values.tests !== undefined && made.tests !== undefined) await writeFile(values.tests, made.tests)
-  const { used, allowed, held, leftOut, warnings, incompleteSince } = made
+  const { used, allowed, held, hosts, leftOut, warnings, incompleteSince } = made
   shell.complain(`requests: ${used} used, ${allowed} allowed, ${held} held`)
+  for (const { origin, causes } of hosts) shell.complain(`look at ${origin}: ${causes.join(', ')}`)
   for (const { cause, count } of leftOut) shell.complain(`left out: ${count} x ${cause}`)
   if (incompleteSince) shell.complain(`not complete: requests were not recorded since ${incompleteSince}`)
   for (const { code, path, message } of warnings) shell.complain(`${path}: ${message} (${code})`)
@@ -100,10 +103,11 @@ interface ProposeTerms extends ProposeOptions {
   readonly since: number
 }
 
-type Made = Pick<MadePolicy, 'yaml' | 'used' | 'allowed' | 'held' | 'leftOut' | 'warnings'> & {
-  readonly tests?: string
-  readonly incompleteSince?: string | null
-}
+type Made = Pick<MadePolicy, 'yaml' | 'used' | 'allowed' | 'held' | 'leftOut' | 'warnings'> &
+  Pick<Proposal, 'hosts'> & {
+    readonly tests?: string
+    readonly incompleteSince?: string | null
+  }
 
 interface AskedGateway {
   readonly configuration: Configuration
@@ -146,7 +150,7 @@ function reading(log: string): (terms: ProposeTerms, configuration: Configuratio
     const proposal = propose(observed, { ...terms, name: terms.name ?? 'proposed' }, before)
     const report = tryProposal(proposal, observed, languageOf(configuration.config), before)
     const leftOut = [...causes].map(([cause, count]) => ({ cause, count }))
-    return { ...report, yaml: proposalYaml(proposal), used: observed.eligible.length, leftOut }
+    return { ...report, yaml: proposalYaml(proposal), hosts: proposal.hosts, used: observed.eligible.length, leftOut }
   }
 }
 

@@ -68,7 +68,7 @@ function toNarrow(
 }
 
 function shown(
-  { proposal: { document, made }, yaml, tests, used, allowed, held, leftOut, warnings }: MadePolicy,
+  { proposal: { document, made, hosts }, yaml, tests, used, allowed, held, leftOut, warnings }: MadePolicy,
   gap: number | null,
 ) {
   const evidence = [...made].map(([rule, { evidence: found, agents, cause }]) => {
@@ -77,7 +77,7 @@ function shown(
     return { rule, count, days, ...times, approved, agents, cause }
   })
   return {
-    ...{ policy: document, yaml, tests, evidence, used, allowed, held, leftOut },
+    ...{ policy: document, yaml, tests, evidence, hosts, used, allowed, held, leftOut },
     warnings: warnings.map(({ code, path, message }) => ({ code, path, message })),
     incompleteSince: gap === null ? null : new Date(gap).toISOString(),
   }

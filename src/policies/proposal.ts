@@ -6,9 +6,9 @@ import { type LanguageOptions, parsePolicy } from '../policy/language/parse.ts'
 import { factsOf } from '../policy/lint/examined.ts'
 import { type LintWarning, lintPolicy } from '../policy/lint/lint.ts'
 import type { BodyValues } from '../policy/propose/field-values.ts'
-import type { Observed, Proposal } from '../policy/propose/learn.ts'
+import type { Proposal } from '../policy/propose/learn.ts'
 import type { ProposedRule } from '../policy/propose/rules.ts'
-import { totalOf } from '../policy/propose/template.ts'
+import { type Observed, totalOf } from '../policy/propose/template.ts'
 
 /** What a proposal makes of the requests that it was made from. */
 export interface ProposalReport {

@@ -68,13 +68,14 @@ rules:
   - { name: read, effect: Allow, conditions: [{ field: input.method, operator: eq, value: GET }] }
 `
   const folder = testdir(t, { log: access, 'p.yaml': policy })
-  const { code, out } = await propose('--log', `${folder}/log`, '--policy', `${folder}/p.yaml`)
+  const { code, out, err } = await propose('--log', `${folder}/log`, '--policy', `${folder}/p.yaml`)
   t.equal(code, 0)
+  t.match(err, 'look at https://api.example.com: seen on one day only', 'by the second agent')
   const { name, rules } = parse(out)
   t.equal(name, 'reader')
   t.strictSame(
     rules.map((rule: { name: string; effect: string }) => `${rule.name} ${rule.effect}`),
-    ['read-seen Allow', 'read-seen-2 Allow', 'read-not-seen Hitl'],
+    ['read-seen Allow', 'read-not-seen Hitl'],
   )
 })
 

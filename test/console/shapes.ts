@@ -22,7 +22,12 @@ t.test('the page of an agent shows what it does, and proposes a policy to copy',
   await sees(t, shapes, 'by the default')
   await page.getByRole('button', { name: 'Propose a new policy' }).click()
   const proposed = page.getByRole('region', { name: 'Proposed policy' })
-  for (const text of ['it allows 4 of them and holds 0', '/v1/items/{id:int}', 'default: Hitl']) {
+  for (const text of [
+    'it allows 0 of them and holds 4',
+    'seen on one day only',
+    '/v1/items/{id:int}',
+    'default: Hitl',
+  ]) {
     await sees(t, proposed, text)
   }
   await assertAccessible(t, page, 'what an agent does')

@@ -4,13 +4,20 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { runCommand } from '../../src/cli/commands.ts'
+import { createClock } from '../fixtures/clock.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
-const review = await startReview(t)
+const minuteMs = 60_000
+const dayMs = 86_400_000
+// A host of one day waits for a person.
+const clock = createClock(Math.floor(Date.now() / dayMs) * dayMs - minuteMs)
+const review = await startReview(t, { clock })
 const { bot, reviewer, origin, proxy, manage, url } = review
+await (await proxy(bot.token, `${origin.url}/v1/about`)).body?.cancel()
+clock.advance(2 * minuteMs)
 const sent = ['/v1/items/1', '/v1/items/2', '/v1/items/3', '/v1/items?page=2', '/v1/about']
 for (const path of sent) await (await proxy(bot.token, origin.url + path)).body?.cancel()
 await (await proxy(bot.token, `${origin.url}/v1/items/1`, { method: 'DELETE' })).body?.cancel()
@@ -25,14 +32,14 @@ const learned = { agentIds: [bot.id], mode: 'learn' }
 // The shapes of other threads and gateways come a moment later.
 await eventually(
   () => propose(learned),
-  ({ used }) => used === 6,
+  ({ used }) => used === 7,
 )
 
 t.test(
   'a policy that is learned allows what was read, holds what was approved, and has evidence and tests',
   async t => {
     const made = await propose({ ...learned, name: 'of-bot', unseen: 'Deny' })
-    t.match(made, { status: 200, used: 6, allowed: 5, held: 1, warnings: [], incompleteSince: null })
+    t.match(made, { status: 200, used: 7, allowed: 6, held: 1, hosts: [], warnings: [], incompleteSince: null })
     t.match(made.policy, { name: 'of-bot', default: 'Deny' })
     const found = made.policy.rules.map(
       ({ effect, conditions }: { effect: string; conditions: { value: unknown }[] }) => {
@@ -48,7 +55,7 @@ t.test(
       { cause: 'a body that was not recorded', count: 1 },
       { cause: 'denied by a policy', count: 1 },
     ])
-    t.match(made.yaml, '# seen 4 times on 1 days')
+    t.match(made.yaml, '# seen 5 times on 2 days')
     t.notMatch(JSON.stringify(made), /a value that is nowhere/)
     const { tests } = parse(made.tests)
     const decisions = tests.map(({ name, expect }: { name: string; expect: { decision: string } }) => {
@@ -60,7 +67,7 @@ t.test(
 
 t.test('a policy that is narrowed holds what was not recorded, and is put in force as it is', async t => {
   const { policy, ...made } = await propose({ agentIds: [bot.id], policy: 'careful' })
-  t.match(made, { status: 200, used: 6, held: 1 })
+  t.match(made, { status: 200, used: 7, held: 1 })
   t.match(policy, { name: 'careful', default: 'Hitl' })
   await review.policy({ ...policy, name: 'narrowed' })
   t.equal((await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'narrowed' })).status, 200)
@@ -93,9 +100,9 @@ t.test('policy propose --agent prints the policy and writes its tests, which pas
     return { code: await runCommand(shell), out: shell.printed.join('\n'), err: shell.complained.join('\n') }
   }
   const files = [join(folder, 'of-bot.yaml'), join(folder, 'of-bot.test.yaml')] as const
-  const asked = ['propose', '--agent', bot.id, '--since', '1d', '--at', url]
+  const asked = ['propose', '--agent', bot.id, '--since', '2d', '--at', url]
   const made = await run(...asked, '--name', 'of-bot', '--output', files[0], '--tests', files[1])
-  t.match(made, { code: 0, err: /requests: 9 used, 8 allowed, 1 held\nleft out: 3 x held, and not approved/ })
+  t.match(made, { code: 0, err: /requests: 10 used, 9 allowed, 1 held\nleft out: 3 x held, and not approved/ })
   t.match(parse(readFileSync(files[0], 'utf8')), { name: 'of-bot' })
   t.match(await run('test', folder), { code: 0 })
   t.match(await run(...asked), { code: 0, out: /name: careful/ }, 'narrows the policy of the agent')

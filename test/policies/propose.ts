@@ -98,7 +98,7 @@ t.test('a recorded request counts for the rule that decided it, while that allow
 
 t.test('a proposal that is not valid, and one that denies what it was made from, are faults', t => {
   const observed = { recorded: [], eligible: [] }
-  const { document, made } = learn('p', observed, terms)
-  t.throws(() => tryProposal({ document: { ...document, name: '' }, made }, observed, {}), /not valid: name/)
+  const { document, ...rest } = learn('p', observed, terms)
+  t.throws(() => tryProposal({ ...rest, document: { ...document, name: '' } }, observed, {}), /not valid: name/)
   t.end()
 })

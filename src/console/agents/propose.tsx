@@ -53,13 +53,25 @@ interface ProposalProps {
   readonly page: string | undefined
 }
 
-function Proposal({ found: { yaml, used, allowed, held, leftOut, tests }, page }: ProposalProps) {
+function Proposal({ found: { yaml, used, allowed, held, hosts, leftOut, tests }, page }: ProposalProps) {
   return (
     <section class="stack" aria-label="Proposed policy">
       <p>
         Made of {plural(used, 'request')}: it allows {allowed} of them and holds {held}. Read it, and try it in shadow
         first.
       </p>
+      {hosts.length > 0 && (
+        <div class="notice warn">
+          <p>Look at these hosts before you allow them:</p>
+          <ul>
+            {hosts.map(({ origin, causes }) => (
+              <li key={origin}>
+                <Text value={origin} /> {causes.join(', ')}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
       {leftOut.length > 0 && (
         <p class="hint">Left out: {leftOut.map(({ cause, count }) => `${count} × ${cause}`).join('; ')}.</p>
       )}

@@ -1,4 +1,4 @@
-import { classifyAddress, literalAddress } from '../../base/address.ts'
+import { hostKey, type MarkedHost } from './hosts.ts'
 import { areWithin, covers, likenessOf, type RecordedRequest, type Template, totalOf } from './template.ts'
 
 /** A template with the effect of its rule. */
@@ -19,6 +19,8 @@ const approvalsToPromote = 10
 export interface JudgeOptions {
   /** Allows what was approved often and never denied. */
   readonly promotes: boolean
+  /** Hosts that a person looks at first, by `hostKey`. */
+  readonly hosts: ReadonlyMap<string, MarkedHost>
 }
 
 /**
@@ -47,23 +49,18 @@ export function judge(
 }
 
 function causeToHold(
-  { method, origin, evidence }: Template,
+  { agentId, method, origin, evidence }: Template,
   decided: readonly RecordedRequest[],
-  { promotes }: JudgeOptions,
+  { promotes, hosts }: JudgeOptions,
 ): string {
   if (decided.some(({ verdict, effect }) => verdict === 'denied' || effect === 'Deny')) return 'also denied'
   const approved = totalOf(decided)
   if (approved > 0 && (!promotes || approved < approvalsToPromote)) return 'approved by people'
   if (method === 'DELETE' && approved === 0) return 'deletes'
-  if (isOddHost(new URL(origin).hostname)) return 'address or international host name'
+  const host = hosts.get(hostKey(agentId, origin))
+  if (host !== undefined) return `host: ${host.causes.join(', ')}`
   if (reading.includes(method)) return ''
   return evidence.count < fewestCount || evidence.days < fewestDays ? 'seen too seldom' : ''
-}
-
-/** Attackers like them, since nobody knows who they are: a person looks first. */
-function isOddHost(host: string): boolean {
-  const address = literalAddress(host)
-  return address === undefined ? host.includes('xn--') : !['private', 'loopback'].includes(classifyAddress(address))
 }
 
 /** Leaves out templates whose requests another one allows. */

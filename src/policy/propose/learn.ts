@@ -1,21 +1,17 @@
 import type { PolicyDocument, RuleDocument } from '../language/format.ts'
 import type { Effect } from '../language/model.ts'
+import { type MarkedHost, markedHosts } from './hosts.ts'
 import { judge } from './judge.ts'
 import { type ProposedRule, rulesOf } from './rules.ts'
-import { type RecordedRequest, templatesOf } from './template.ts'
+import { type Observed, templatesOf } from './template.ts'
 
 /** A policy that is proposed. */
 export interface Proposal {
   readonly document: PolicyDocument
   /** The rules that were made, by name. */
   readonly made: ReadonlyMap<string, ProposedRule>
-}
-
-/** Requests that were recorded. */
-export interface Observed {
-  readonly recorded: readonly RecordedRequest[]
-  /** Those from which rules may be made. */
-  readonly eligible: readonly RecordedRequest[]
+  /** Hosts that a person should look at. */
+  readonly hosts: readonly MarkedHost[]
 }
 
 export interface ProposeOptions {
@@ -34,7 +30,8 @@ const ofLearning = { Allow: 20, Hitl: 10 } as const
  * origin, method, tool, model and words in the path, no further name, and values of the same classes elsewhere.
  */
 export function learn(name: string, { recorded, eligible }: Observed, options: ProposeOptions): Proposal {
-  const judged = judge(templatesOf(eligible, options.isExact), recorded, options)
+  const hosts = markedHosts(eligible)
+  const judged = judge(templatesOf(eligible, options.isExact), recorded, { ...options, hosts })
   const made = new Map<string, ProposedRule>()
   const rules = rulesOf(judged).map(rule => {
     const ruleName = `${rule.subject}-${made.size + 1}`
@@ -42,7 +39,7 @@ export function learn(name: string, { recorded, eligible }: Observed, options: P
     return documentOf(rule, { name: ruleName, priority: ofLearning[rule.effect], reason: rule.cause })
   })
   const head = { name, description: 'Proposed from what was recorded', owner: '', default: options.unseen }
-  return { document: { ...head, rules }, made }
+  return { document: { ...head, rules }, made, hosts: [...hosts.values()] }
 }
 
 type RuleHead = Pick<RuleDocument, 'name' | 'priority'> & Partial<RuleDocument>

@@ -4,10 +4,11 @@ import { formatPolicy, type RuleDocument } from '../language/format.ts'
 import { limits, type Policy, type Rule } from '../language/model.ts'
 import { factsOf } from '../lint/examined.ts'
 import { leavesOf } from '../lint/warning.ts'
+import { type MarkedHost, markedHosts } from './hosts.ts'
 import { judge } from './judge.ts'
-import { documentOf, type Observed, type Proposal } from './learn.ts'
+import { documentOf, type Proposal } from './learn.ts'
 import { type ProposedRule, rulesOf } from './rules.ts'
-import { type CountedRequests, type RecordedRequest, templatesOf } from './template.ts'
+import { type CountedRequests, type Observed, type RecordedRequest, templatesOf } from './template.ts'
 
 /** Room for the end of a name. */
 const maxName = 100
@@ -25,13 +26,14 @@ export function narrow(compiled: CompiledPolicy, observed: Observed, isExact: bo
   if (policy.rules.some(({ priority }) => !Number.isSafeInteger(2 * priority + 1))) return undefined
   const narrowing = new Narrower(policy, observed, isExact)
   const document = formatPolicy(policy)
+  const hosts = [...narrowing.hosts.values()]
   const allowed = Map.groupBy(observed.eligible, one => deciderOf(compiled, one))
   const rules = policy.rules.flatMap((rule, index) => {
     return narrowing.replace(rule, document.rules[index]!, allowed.get(rule.name) ?? [])
   })
-  if (policy.default !== 'Allow') return { document: { ...document, rules }, made: narrowing.made }
+  if (policy.default !== 'Allow') return { document: { ...document, rules }, made: narrowing.made, hosts }
   const ofDefault = narrowing.ofDefault(allowed.get(null) ?? [])
-  return { document: { ...document, default: 'Hitl', rules: [...rules, ...ofDefault] }, made: narrowing.made }
+  return { document: { ...document, default: 'Hitl', rules: [...rules, ...ofDefault] }, made: narrowing.made, hosts }
 }
 
 /** The rule that allows the request today; null: the default. Undefined when it is not allowed. */
@@ -49,8 +51,15 @@ function countedFor(policy: Policy, { policy: name, rule }: CountedRequests): st
   return policy.rules.find(one => one.name === rule)?.effect === 'Allow' ? rule : undefined
 }
 
+/** Whether the rule holds for hosts alone that its author wrote. */
+const namesHost = ({ conditions }: Rule): boolean =>
+  conditions.some(
+    one => 'field' in one && /^input\.(?:origin|host|url)$/.test(one.field) && ['eq', 'in'].includes(one.operator),
+  )
+
 class Narrower {
   readonly made = new Map<string, ProposedRule>()
+  readonly hosts: ReadonlyMap<string, MarkedHost>
   readonly #policy: Policy
   readonly #observed: Observed
   readonly #isExact: boolean
@@ -59,6 +68,7 @@ class Narrower {
   constructor(policy: Policy, observed: Observed, isExact: boolean) {
     this.#policy = policy
     this.#observed = observed
+    this.hosts = markedHosts(observed.eligible)
     this.#isExact = isExact
     this.#names = new Set(policy.rules.map(({ name }) => name))
   }
@@ -76,7 +86,7 @@ class Narrower {
       ...(this.#isExempt(rule) ? { riskExempt: true } : {}),
     }
     const capacity = limits.conditionsPerRule - leavesOf(rule, '').length
-    const fitting = this.#proposed(mine).filter(({ conditions }) => conditions.length <= capacity)
+    const fitting = this.#proposed(mine, namesHost(rule)).filter(({ conditions }) => conditions.length <= capacity)
     const narrowed = fitting.map(found => {
       // A narrowed rule never applies to what cannot be read.
       const unread = readsAll ? { onUnreadable: 'noMatch' } : {}
@@ -94,7 +104,7 @@ class Narrower {
   /** The default as a rule without conditions, behind all others. */
   ofDefault(mine: readonly RecordedRequest[]): readonly RuleDocument[] {
     const lowest = this.#policy.rules.reduce((least, { priority }) => Math.min(least, priority), 0)
-    return this.#proposed(mine).map(found => {
+    return this.#proposed(mine, false).map(found => {
       const head = { name: this.#nameOf('default', '-seen', found), priority: 2 * lowest - 1 }
       return { ...documentOf(found, head), onUnreadable: 'noMatch' }
     })
@@ -106,8 +116,9 @@ class Narrower {
     return alike.every(({ riskExempt }) => riskExempt)
   }
 
-  #proposed(mine: readonly RecordedRequest[]): readonly ProposedRule[] {
-    const judged = judge(templatesOf(mine, this.#isExact), this.#observed.recorded, { promotes: false })
+  #proposed(mine: readonly RecordedRequest[], isHostNamed: boolean): readonly ProposedRule[] {
+    const hosts = isHostNamed ? new Map() : this.hosts
+    const judged = judge(templatesOf(mine, this.#isExact), this.#observed.recorded, { promotes: false, hosts })
     return rulesOf(judged.filter(({ effect }) => effect === 'Allow'))
   }
 

@@ -25,6 +25,13 @@ export interface RecordedRequest {
   readonly counted?: CountedRequests
 }
 
+/** Requests that were recorded. */
+export interface Observed {
+  readonly recorded: readonly RecordedRequest[]
+  /** Those from which rules may be made. */
+  readonly eligible: readonly RecordedRequest[]
+}
+
 /** Requests with the same shape and outcome, of which one is an example. */
 export interface CountedRequests {
   readonly count: number
@@ -108,10 +115,14 @@ const pathOf = (one: RecordedRequest): string => segmentsOf(one).join('/')
 
 const dayMs = 86_400_000
 
+/** Days on which the requests came, in UTC. */
+export const daysOf = (recorded: readonly RecordedRequest[]): number =>
+  new Set(recorded.flatMap(({ at, counted }) => counted?.days ?? Math.floor(at / dayMs))).size
+
 function evidenceOf(recorded: readonly RecordedRequest[]): Evidence {
   return {
     count: totalOf(recorded),
-    days: new Set(recorded.flatMap(({ at, counted }) => counted?.days ?? Math.floor(at / dayMs))).size,
+    days: daysOf(recorded),
     first: recorded.map(({ at, counted }) => counted?.firstAt ?? at).reduce((one, other) => Math.min(one, other)),
     last: recorded.map(({ at }) => at).reduce((one, other) => Math.max(one, other)),
     approved: totalOf(recorded.filter(({ verdict }) => verdict === 'approved')),

@@ -77,7 +77,7 @@ t.test('ids become a class from three on; words, hosts and the first segment sta
 })
 
 t.test('reading is allowed as recorded, and /users/me is not /users/{id}', async t => {
-  const { effectOf } = learned([1, 2, 3].map(id => see(get(`/users/${id}`))))
+  const { effectOf } = learned([1, 2, 3].flatMap(id => onDays([0, 1], get(`/users/${id}`))))
   t.equal(effectOf(get('/users/99')), 'Allow')
   for (const path of ['/users/me', '/users', '/users/1/keys', '/users/1/', '/users/-1', '/users/%31'])
     t.equal(effectOf(get(path)), 'Hitl', path)
@@ -87,7 +87,7 @@ t.test('reading is allowed as recorded, and /users/me is not /users/{id}', async
 })
 
 t.test('a query has the parameters that were recorded, and no others', async t => {
-  const { effectOf } = learned([see(get('/items')), see(get('/list?page=1&page.size=5'))])
+  const { effectOf } = learned([...onDays([0, 1], get('/items')), see(get('/list?page=1&page.size=5'))])
   for (const path of ['/items', '/list?page=7', '/list?page.size=1&page=2&page=3', '/list?page'])
     t.equal(effectOf(get(path)), 'Allow', path)
   for (const path of [
@@ -112,15 +112,48 @@ t.test('changes need three requests on two days', async t => {
   t.equal(effectOf({ ...request, method: 'PUT' }), 'Hitl')
 })
 
-t.test('addresses that are not private and international host names wait for a person', async t => {
+t.test('addresses that are not private, international names and hosts of one day wait for a person', async t => {
   for (const host of ['203.0.113.7', '8.8.8.8', '[2606:4700::1]', 'xn--80ak6aa92e.example', 'api.xn--p1ai']) {
     const request = { url: `https://${host}/items` }
-    t.equal(learned([see(request)]).effectOf(request), 'Hitl', host)
+    t.equal(learned(onDays([0, 1], request)).effectOf(request), 'Hitl', host)
   }
   for (const host of ['127.0.0.1:8080', '10.1.2.3', '[::1]', 'api.example']) {
     const request = { url: `http://${host}/items` }
-    t.equal(learned([see(request)]).effectOf(request), 'Allow', host)
+    const { effectOf, proposal } = learned(onDays([0, 1], request))
+    t.equal(effectOf(request), 'Allow', host)
+    t.strictSame(proposal.hosts, [])
+    t.equal(learned(onDays([0, 0, 0], request)).effectOf(request), 'Hitl', `${host} on one day`)
   }
+  const other = { url: 'https://new.example/items' }
+  const { effectOf, proposal } = learned([...onDays([0, 1], get('/items')), ...onDays([1, 1, 1], other)])
+  t.strictSame([effectOf(get('/items')), effectOf(other)], ['Allow', 'Hitl'])
+  const origin = 'https://new.example'
+  t.strictSame(proposal.hosts, [{ agentId: agent.id, origin, days: 1, causes: ['seen on one day only'] }])
+  t.equal(proposal.document.rules.find(({ effect }) => effect === 'Hitl')?.reason, 'host: seen on one day only')
+  const failed = see(other, { at: 0, status: 404 })
+  t.equal(learned([failed, ...onDays([1, 1], other)]).effectOf(other), 'Hitl', 'a request that failed is no second day')
+})
+
+t.test('of two hosts with names that are nearly the same both wait for a person', async t => {
+  const markedAmong = (...hosts: readonly string[]) =>
+    learned(hosts.flatMap(host => onDays([0, 1], { url: `https://${host}/` }))).proposal.hosts.map(
+      ({ origin, causes }) => {
+        t.strictSame(causes, ['resembles another host'])
+        return origin.replace('https://', '')
+      },
+    )
+  for (const other of [
+    'api.paypa1.example',
+    'api.paypai.example',
+    'api-paypal.example',
+    'api.paypals.example',
+    'api.papyal.example',
+  ])
+    t.strictSame(markedAmong('api.paypal.example', other), ['api.paypal.example', other], other)
+  t.strictSame(markedAmong('morning.example', 'moming.example'), ['morning.example', 'moming.example'])
+  t.strictSame(markedAmong('api.example', 'api.example.evil.test'), ['api.example.evil.test'])
+  for (const other of ['www.paypal.example', 'api2.paypal.example', 'api.other.example', '10.0.0.1', '10.0.0.2'])
+    t.strictSame(markedAmong('api.paypal.example', 'api1.paypal.example', other), [], other)
 })
 
 t.test('what people decide stays with them', async t => {
@@ -207,6 +240,23 @@ t.test('a narrowed policy holds what was not recorded, and keeps what it denied'
     proposal.document.rules.map(({ name, priority }) => `${name} ${priority}`),
     ['no-admin 11', 'api-seen 11', 'api-not-seen 10'],
   )
+})
+
+t.test('a host of one day is held when a policy is narrowed, unless the rule names it', async t => {
+  const byMethod = { field: 'input.method', operator: 'eq', value: 'GET' }
+  const byHost = { field: 'input.host', operator: 'in', value: ['api.example.com', 'b.example'] }
+  const recorded = [see(get('/items'))]
+  for (const [conditions, effect] of [
+    [[byMethod], 'Hitl'],
+    [[byMethod, byHost], 'Allow'],
+    [[{ any: [byHost] }], 'Hitl'],
+  ] as const) {
+    const rules = [{ name: 'r', effect: 'Allow', conditions }]
+    const own = compilePolicySync(policyOf({ name: 'p', default: 'Deny', rules }))
+    const proposal = narrow(own, { recorded, eligible: recorded }, false)!
+    t.equal(decision(rulebookOf(proposal.document), { request: get('/items'), agent }).decision, effect)
+    t.equal(proposal.hosts.length, 1)
+  }
 })
 
 t.test('a proposal that is milder than the policy before is an error', async t => {
