@@ -23,6 +23,8 @@ export interface RequestFields {
   readonly maxForwards: string | undefined
   /** Value of `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined
+  /** Value of `traceparent`; empty when it is repeated: then it is of no trace. */
+  readonly traceparent: string | undefined
   /** Values of `Via`, joined. */
   readonly via: string
   /** The client asks for another protocol on this connection. */
@@ -49,6 +51,7 @@ class FieldReader implements RequestFields {
   maxForwards: string | undefined = undefined
   idempotencyKey: string | undefined = undefined
   hasTwoKeys = false
+  traceparent: string | undefined = undefined
   via = ''
   upgrade = false
   webSocket = false
@@ -93,6 +96,9 @@ class FieldReader implements RequestFields {
       case 'idempotency-key':
         if (this.idempotencyKey !== undefined) this.hasTwoKeys = true
         this.idempotencyKey = value
+        break
+      case 'traceparent':
+        this.traceparent = this.traceparent === undefined ? value : ''
         break
       case 'upgrade':
         this.upgrade = true

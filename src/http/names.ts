@@ -35,7 +35,7 @@ const cache = new DirectMappedCache<FieldName>(512)
 /** Fields that `readFields` notes. */
 const steering: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'via'],
-  ...['max-forwards', 'idempotency-key', 'mcp-method', 'mcp-name'],
+  ...['max-forwards', 'idempotency-key', 'traceparent', 'mcp-method', 'mcp-name'],
   ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'accept', 'sec-fetch-dest'],
 ])
 

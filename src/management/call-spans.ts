@@ -14,26 +14,27 @@ interface CallSpanParts {
   readonly operationOf: (req: Incoming['req']) => Pick<ApiOperation, 'path'> | undefined
 }
 
-type TracedCall = Pick<Incoming, 'req' | 'requestId'>
+type TracedCall = Pick<Incoming, 'req' | 'fields' | 'requestId'>
 
 /** Answers a call, and records it. What it sends, such as an approved request, is part of its trace. */
 export async function inSpan(
-  { req, requestId }: TracedCall,
+  { req, fields, requestId }: TracedCall,
   answer: () => Promise<Reply | Refusal>,
   { tracing, clock, operationOf }: CallSpanParts,
 ): Promise<Reply | Refusal> {
   if (tracing === undefined) return answer()
-  const trace = tracing.open({ rawHeaders: req.rawHeaders, agent: undefined, trace: undefined })
+  const trace = tracing.open({ fields, agent: undefined, trace: undefined })
   const from = clock.steady()
   const reply = await tracing.during(trace, answer)
   if (!trace.isKept) return reply
   const { method = '' } = req
   const route = operationOf(req)?.path
   const { traceId, spanId, parentId } = trace
-  tracing.take({
+  const epoch = tracing.epoch()
+  tracing.sink.take({
     ...{ traceId, spanId, parentId, hasRemoteParent: true, kind: 'server', agentId: '' },
     name: route === undefined ? namedMethod(method) : `${namedMethod(method)} ${route}`,
-    ...{ ...tracing.times()(from, clock.steady()), isError: reply.status >= 500 },
+    ...{ startedAt: epoch + from, endedAt: epoch + clock.steady(), isError: reply.status >= 500 },
     attributes: {
       'http.request.method': knownMethod(method),
       'http.route': route,

@@ -23,7 +23,7 @@ const maxParamLength = 384
  */
 export type Management = (call: ManagementArrival, serves: ReadonlySet<Service>) => Promise<void>
 
-type ManagementArrival = Pick<Incoming, 'req' | 'res' | 'requestId'>
+type ManagementArrival = Pick<Incoming, 'req' | 'res' | 'fields' | 'requestId'>
 
 const notHere = refuse(
   'not_found',

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { downstreamFields } from '../../src/http/headers.ts'
+import { downstreamFields, readFields } from '../../src/http/headers.ts'
 
 t.test('what an upstream names in Connection is not passed on, however it is written', async t => {
   const fields = ['Connection', 'X-A ,\tx-b', 'x-a', '1', 'X-B', '2', 'X-C', '3', 'connection', 'X-c', 'X-D', '4']
@@ -15,4 +15,12 @@ t.test('many names in Connection and many fields cost no more than they are long
   const { user, system } = process.cpuUsage(begin)
   t.equal(passed.length, fields.length)
   t.ok(user + system < 2_000_000, `${user + system} us`)
+})
+
+t.test('T85: a traceparent that is repeated is of no trace', async t => {
+  const read = (...values: string[]) => readFields(['Host', 'a', ...values.flatMap(v => ['TraceParent', v])], '1.1')
+  t.match(
+    [read(), read('00-1'), read('00-1', '00-1'), read('1', '2', '3')],
+    [{ traceparent: undefined }, { traceparent: '00-1' }, { traceparent: '' }, { traceparent: '' }],
+  )
 })

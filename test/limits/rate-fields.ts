@@ -29,3 +29,19 @@ t.test('the fields name limit, burst, what is left, and when the bucket is full'
     '"agent-gateway";r=9;t=10',
   ])
 })
+
+t.test('the text is kept while every figure stays, and no longer', async t => {
+  const limit = { requestsPerMinute: 600, burst: 100 }
+  const first = rateFields(limit, 9, 10)
+  t.equal(rateFields({ ...limit }, 9, 10), first)
+  const others = [
+    () => rateFields(limit, 8, 10),
+    () => rateFields(limit, 9, 11),
+    () => rateFields({ ...limit, burst: 99 }, 9, 10),
+    () => rateFields({ ...limit, requestsPerMinute: 599 }, 9, 10),
+  ]
+  for (const other of others) {
+    rateFields(limit, 9, 10)
+    t.not(other(), first)
+  }
+})

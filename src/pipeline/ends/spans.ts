@@ -1,7 +1,7 @@
 /** Spans of proxied requests, made at their end of what the canonical line is made of. */
 import { redactPath } from '../../base/redact.ts'
 import { refusalKinds } from '../../base/refusal-kinds.ts'
-import { type FinishedSpan, knownMethod, namedMethod, type SpanAttributes } from '../../telemetry/tracing/span.ts'
+import { knownMethod, namedMethod, type SpanAttributes } from '../../telemetry/tracing/span.ts'
 import type { RequestTrace, Tracing } from '../../telemetry/tracing/tracing.ts'
 import type { Exchange } from '../exchange.ts'
 import { statusOf } from './access-line.ts'
@@ -9,29 +9,28 @@ import { genAiAttributes, usageAttributes } from './gen-ai.ts'
 import type { EndListener } from './listener.ts'
 
 export function spanListener(tracing: Tracing): EndListener {
-  const reasons = tracing.settings.Keep.flatMap(kind => keeps[kind] ?? [])
-  const isWanted = (exchange: Exchange): boolean => {
-    for (const keeps of reasons) if (keeps(exchange)) return true
-    return false
-  }
+  const { Keep } = tracing.settings
+  const keeps = { held: Keep.includes('held'), refused: Keep.includes('refused'), failed: Keep.includes('failed') }
+  const isWanted = (exchange: Exchange): boolean =>
+    (keeps.held && exchange.hitlId !== undefined) ||
+    (keeps.refused && isRefused(exchange)) ||
+    (keeps.failed && hasFailed(exchange))
   return {
     name: 'spans',
     ended(exchange, at) {
       // Requests of nobody are kept for no reason: anybody could make as many as they like.
       const isKept = exchange.agent !== undefined && isWanted(exchange)
       const trace = isKept ? tracing.keep(exchange) : tracing.of(exchange)
-      if (trace?.isKept) for (const span of spansOf(exchange, trace, { tracing, at })) tracing.take(span)
+      if (trace?.isKept) takeSpans(exchange, trace, { tracing, at })
     },
   }
 }
 
-const keeps: Readonly<Record<string, (exchange: Exchange) => boolean>> = {
-  held: ({ hitlId }) => hitlId !== undefined,
-  refused: ({ ending, refusal }) =>
-    ending === 'refused' && refusal !== undefined && refusalKinds[refusal].status !== 429,
-  failed: ({ ending, failure, upstreamStatus = 0 }) =>
-    ending === 'broken' || failure !== undefined || upstreamStatus >= 500,
-}
+const isRefused = ({ ending, refusal }: Exchange): boolean =>
+  ending === 'refused' && refusal !== undefined && refusalKinds[refusal].status !== 429
+
+const hasFailed = ({ ending, failure, upstreamStatus = 0 }: Exchange): boolean =>
+  ending === 'broken' || failure !== undefined || upstreamStatus >= 500
 
 interface SpanEnd {
   readonly tracing: Tracing
@@ -39,49 +38,59 @@ interface SpanEnd {
   readonly at: number
 }
 
-function* spansOf(exchange: Exchange, trace: RequestTrace, { tracing, at }: SpanEnd): Generator<FinishedSpan> {
-  const { traceId, spanId, parentId, clientId, earlier } = trace
+/** Attributes are read now: a span that waits must not keep the exchange, whose body may be large. */
+function takeSpans(exchange: Exchange, trace: RequestTrace, { tracing, at }: SpanEnd): void {
+  const { traceId, spanId, parentId } = trace
   const { method, review, sentAt } = exchange
   const agentId = exchange.agent?.id ?? ''
-  const time = tracing.times()
+  const epoch = tracing.epoch()
   const status = statusOf(exchange)
-  yield {
-    ...{ traceId, spanId, parentId, hasRemoteParent: true, agentId, ...time(exchange.startedAt, at) },
-    ...{
-      kind: 'server',
-      name: exchange.names?.mcp?.method ?? `${namedMethod(method)} /proxy`,
-      attributes: serverAttributes(exchange, status),
-    },
+  tracing.sink.take({
+    traceId,
+    spanId,
+    parentId,
+    hasRemoteParent: true,
+    kind: 'server',
+    name: exchange.names?.mcp?.method ?? `${namedMethod(method)} /proxy`,
+    startedAt: epoch + exchange.startedAt,
+    endedAt: epoch + at,
+    attributes: serverAttributes(exchange, status),
     isError: status >= 500 || status === 0 || exchange.ending === 'broken',
-  }
-  const child = { traceId, parentId: spanId, agentId }
+    agentId,
+  })
   // A request that waited has no attempt of its own: the id of one is free.
   if (review !== undefined) {
-    const attributes = { 'agent_gateway.hitl.id': exchange.hitlId }
-    yield {
-      ...{ ...child, spanId: clientId, ...time(review.from, review.to), kind: 'internal', name: 'review' },
-      ...{ attributes, isError: false },
-    }
+    tracing.sink.take({
+      ...{ traceId, spanId: trace.clientId, parentId: spanId, agentId, kind: 'internal', name: 'review' },
+      ...{ startedAt: epoch + review.from, endedAt: epoch + review.to },
+      ...{ attributes: { 'agent_gateway.hitl.id': exchange.hitlId }, isError: false },
+    })
   }
   // What waited for a verdict is sent under the call of its reviewer.
   if (sentAt === undefined || exchange.hitlId !== undefined) return
-  const attempts = [...earlier, { spanId: clientId, from: earlier.at(-1)?.to ?? sentAt, to: at }]
-  for (const [count, attempt] of attempts.entries()) {
-    const isLast = count === attempts.length - 1
-    const answered = isLast ? exchange.upstreamStatus : undefined
-    yield {
-      ...{ ...child, spanId: attempt.spanId, ...time(attempt.from, attempt.to) },
-      ...{ kind: 'client', name: exchange.names?.mcp?.method ?? namedMethod(method) },
+  const { earlier } = trace
+  for (let count = 0; count <= earlier.length; count++) {
+    const attempt = earlier[count]
+    const answered = attempt === undefined ? exchange.upstreamStatus : undefined
+    tracing.sink.take({
+      traceId,
+      spanId: attempt?.spanId ?? trace.clientId,
+      parentId: spanId,
+      kind: 'client',
+      name: exchange.names?.mcp?.method ?? namedMethod(method),
+      startedAt: epoch + (attempt?.from ?? earlier.at(-1)?.to ?? sentAt),
+      endedAt: epoch + (attempt?.to ?? at),
       attributes: {
         ...targetAttributes(exchange),
         'http.response.status_code': answered,
         'http.request.resend_count': count === 0 ? undefined : count,
-        'error.type': isLast ? exchange.failure : 'reset',
+        'error.type': attempt === undefined ? exchange.failure : 'reset',
         ...genAiAttributes(exchange),
         ...usageAttributes(exchange),
       },
       isError: answered === undefined || answered >= 400 || exchange.ending === 'broken',
-    }
+      agentId,
+    })
   }
 }
 

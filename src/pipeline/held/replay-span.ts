@@ -27,9 +27,10 @@ export function withSpan(send: SendRequest, { tracing, clock }: ReplaySpanParts)
       { ...request, rawHeaders: tracing.replace(request.rawHeaders, hostOf(request), ids) },
       context,
     )
-    tracing.take({
+    const epoch = tracing.epoch()
+    tracing.sink.take({
       ...{ ...ids, parentId: call?.spanId, kind: 'client', name: namedMethod(request.method), link: context.trace },
-      ...tracing.times()(from, clock.steady()),
+      ...{ startedAt: epoch + from, endedAt: epoch + clock.steady() },
       ...{ attributes: attributesOf(request, context, result), isError: isError(result), agentId: context.agentId },
     })
     return result

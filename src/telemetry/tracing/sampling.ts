@@ -1,5 +1,5 @@
 /** Which requests are recorded. Agents are not trusted: the flag that they send counts for a few requests a second. */
-import { randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { LRUCache } from '../../runtime/lru.ts'
 import type { ParentContext } from './context.ts'
 
@@ -26,6 +26,7 @@ export type Sampler = (parent: ParentContext, of: { readonly agentId: string; re
 /** The id of a new trace that is recorded; undefined when it is not, and then no id is made. */
 export function newTraceIn(ratio: number): string | undefined {
   if (Math.random() >= ratio) return undefined
+  if (ratio === 1) return newId(16)
   const least = (1 - ratio) * allRandom
   const random = Math.min(allRandom - 1, Math.ceil(least + Math.random() * ratio * allRandom))
   const id = newId(16)
@@ -52,17 +53,20 @@ export function createSampler({ Ratio: ratio, Parent, ParentPerSecond: perSecond
   }
 }
 
-const pool = Buffer.alloc(4_096)
-let used = pool.length
+/** Random bytes that are drawn at once. An id that waits in a span holds the text of all of them. */
+const blockBytes = 1_024
+let block = ''
+let used = 0
 
 /** @param bytes of the id: 16 for a trace, 8 for a span */
 export function newId(bytes: 8 | 16): string {
-  if (used + bytes > pool.length) {
-    randomFillSync(pool)
+  const length = bytes * 2
+  if (used + length > block.length) {
+    block = randomBytes(blockBytes).toString('hex')
     used = 0
   }
-  const id = pool.toString('hex', used, used + bytes)
-  used += bytes
+  used += length
+  const id = block.slice(used - length, used)
   // All zeros are invalid.
-  return /[1-9a-f]/.test(id) ? id : newId(bytes)
+  return /^0*$/.test(id) ? newId(bytes) : id
 }

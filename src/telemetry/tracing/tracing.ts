@@ -2,9 +2,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type HostPattern, matchesAnyHost } from '../../base/host.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { fieldsWithout, type ParentContext, parentOf, traceparent } from './context.ts'
+import { fieldsWithout, type ParentContext, parseTraceparent, traceparent } from './context.ts'
 import { createSampler, newId, newTraceIn, type Sampler, type SamplingSettings } from './sampling.ts'
-import type { FinishedSpan, SpanIds, SpanSink } from './span.ts'
+import type { SpanIds, SpanSink } from './span.ts'
 
 export interface TracingSettings extends SamplingSettings {
   readonly Keep: readonly string[]
@@ -20,16 +20,47 @@ export interface TracingParts {
   readonly clock: Clock
 }
 
-/** The trace of a request. Its span has ids from the first use on. */
-export interface RequestTrace extends SpanIds {
+/** The trace of a request. An id is made when it is first asked for: most are of requests that nobody records. */
+export class RequestTrace implements SpanIds {
   readonly parentId: string | undefined
   /** Recorded, however it ends. */
   isKept: boolean
+  /** Attempts at the upstream before the latest one. */
+  earlier: readonly EarlierAttempt[] = none
+  #traceId: string | undefined
+  #spanId: string | undefined = undefined
+  #clientId: string | undefined = undefined
+
+  constructor(parent: ParentContext | undefined, traceId: string | undefined, isKept: boolean) {
+    this.parentId = parent?.spanId
+    this.isKept = isKept
+    this.#traceId = traceId ?? parent?.traceId
+  }
+
+  get traceId(): string {
+    this.#traceId ??= newId(16)
+    return this.#traceId
+  }
+
+  get spanId(): string {
+    this.#spanId ??= newId(8)
+    return this.#spanId
+  }
+
   /** Span of the latest attempt at the upstream. */
-  clientId: string
-  /** Attempts before it. */
-  readonly earlier: EarlierAttempt[]
+  get clientId(): string {
+    this.#clientId ??= newId(8)
+    return this.#clientId
+  }
+
+  /** The attempt ended, and another one begins. */
+  again(from: number, to: number): void {
+    this.earlier = [...this.earlier, { spanId: this.clientId, from, to }]
+    this.#clientId = undefined
+  }
 }
+
+const none: readonly EarlierAttempt[] = []
 
 export interface EarlierAttempt {
   readonly spanId: string
@@ -40,7 +71,7 @@ export interface EarlierAttempt {
 
 /** What is asked of a request; the agent is unknown until it has shown its token. */
 export interface TracedRequest {
-  readonly rawHeaders: readonly string[]
+  readonly fields: { readonly traceparent: string | undefined }
   readonly agent: { readonly id: string } | undefined
   /** Undefined until it was decided; null: not recorded, and no ids were made. */
   trace: RequestTrace | null | undefined
@@ -64,19 +95,19 @@ export class Tracing {
   /** Decides, once, whether a request is recorded. */
   of(request: TracedRequest): RequestTrace | null {
     if (request.trace !== undefined) return request.trace
-    const parent = parentOf(request.rawHeaders)
+    const parent = parentOf(request)
     const traceId = parent?.traceId ?? newTraceIn(this.settings.Ratio)
     const isKept =
       parent === undefined
         ? traceId !== undefined
         : this.#sample(parent, { agentId: request.agent?.id ?? '', now: this.#parts.clock.steady() })
-    request.trace = isKept ? traceOf(parent, traceId) : null
+    request.trace = isKept ? new RequestTrace(parent, traceId, true) : null
     return request.trace
   }
 
   /** The trace of a request whose recording may be decided later. */
   open(request: TracedRequest): RequestTrace {
-    const trace = this.of(request) ?? { ...traceOf(parentOf(request.rawHeaders)), isKept: false }
+    const trace = this.of(request) ?? new RequestTrace(parentOf(request), undefined, false)
     request.trace = trace
     return trace
   }
@@ -88,15 +119,17 @@ export class Tracing {
     return trace
   }
 
-  /** The fields of the request as its upstream gets them. */
+  /** The fields of the request as its upstream gets them, in the same list where nothing is taken out of it. */
   propagate(request: TracedRequest, host: string, given: string[]): string[] {
     const { Propagate } = this.settings
     const trace = this.of(request)
     const fields = this.#withoutBaggage(given)
+    if (trace === null && Propagate !== 'Always') return fields
     if (Propagate === 'Never' || !this.#isShownTo(host)) return fields
-    if (trace === null) return Propagate === 'Always' ? this.#announce(request, fields) : fields
-    if (trace.parentId === undefined && Propagate === 'Given') return fields
-    return withParent(fields, trace, true)
+    // An unsampled request is told to an upstream that shall see all of them; one that says so itself is not changed.
+    if (trace === null && parentOf(request) !== undefined) return fields
+    if (trace !== null && trace.parentId === undefined && Propagate === 'Given') return fields
+    return withParent(fields, this.open(request), request.fields.traceparent)
   }
 
   /** The fields of an approved request, whose sending is a span of another trace. */
@@ -120,30 +153,18 @@ export class Tracing {
   /** Another attempt at the upstream has a span of its own. @param from when the one before began, steady milliseconds */
   again({ trace }: TracedRequest, from: number, fields: readonly string[]): readonly string[] {
     if (!trace) return fields
-    trace.earlier.push({ spanId: trace.clientId, from, to: this.#parts.clock.steady() })
     const before = trace.clientId
-    trace.clientId = newId(8)
+    trace.again(from, this.#parts.clock.steady())
     return fields.map(text => text.replace(`-${trace.traceId}-${before}-`, `-${trace.traceId}-${trace.clientId}-`))
   }
 
-  /** An unsampled request is told to an upstream that shall see all of them; one that says so itself is not changed. */
-  #announce(request: TracedRequest, fields: string[]): string[] {
-    if (parentOf(request.rawHeaders) !== undefined) return fields
-    return withParent(fields, this.open(request), false)
-  }
-
   /**
-   * Start and end of a span, milliseconds since the epoch, of two steady times. The spans that end together need one:
-   * two readings of the clocks differ by up to 1 ms, and a child would begin after the end of its parent.
+   * Milliseconds since the epoch at the steady time 0. The spans that end together need one reading: two differ by up to
+   * 1 ms, and a child would begin after the end of its parent.
    */
-  times(): (from: number, to: number) => Pick<FinishedSpan, 'startedAt' | 'endedAt'> {
+  epoch(): number {
     const { clock } = this.#parts
-    const epoch = clock.now() - clock.steady()
-    return (from, to) => ({ startedAt: epoch + from, endedAt: epoch + to })
-  }
-
-  take(span: FinishedSpan): void {
-    this.sink.take(span)
+    return clock.now() - clock.steady()
   }
 
   /** Runs a call of the API. */
@@ -157,14 +178,18 @@ export class Tracing {
   }
 }
 
-function traceOf(parent: ParentContext | undefined, traceId = parent?.traceId ?? newId(16)): RequestTrace {
-  const ids = { traceId, spanId: newId(8), clientId: newId(8) }
-  return { ...ids, parentId: parent?.spanId, isKept: true, earlier: [] }
+function parentOf({ fields: { traceparent } }: TracedRequest): ParentContext | undefined {
+  return traceparent === undefined ? undefined : parseTraceparent(traceparent)
 }
 
 /** The field with a span of the gateway, in the place of one that came. */
-function withParent(fields: string[], { traceId, clientId, parentId }: RequestTrace, isSampled: boolean): string[] {
-  const value = traceparent(traceId, clientId, isSampled)
+function withParent(fields: string[], trace: RequestTrace, given: string | undefined): string[] {
+  const { traceId, clientId, parentId, isKept } = trace
+  const value = traceparent(traceId, clientId, isKept)
+  if (given === undefined) {
+    fields.push('traceparent', value)
+    return fields
+  }
   const at = fields.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'traceparent')
   if (parentId !== undefined && at >= 0) return fields.with(at + 1, value)
   // One that is repeated or invalid, and the state that belongs to it, is of no trace.

@@ -59,7 +59,7 @@ t.test('the span is linked to the held request, and its upstream sees it', async
 
 t.test('under the call of a reviewer it is part of that trace, which is recorded', async t => {
   const { tracing, spans, send } = sending(answered(404))
-  const call = tracing.open({ rawHeaders: [], agent: undefined, trace: undefined })
+  const call = tracing.open({ fields: { traceparent: undefined }, agent: undefined, trace: undefined })
   t.equal(call.isKept, false)
   await tracing.during(call, () => send(held, context))
   t.equal(call.isKept, true)
