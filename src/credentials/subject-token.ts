@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Refusal, refuse } from '../base/refusals.ts'
-import type { Claims } from '../tokens/claims.ts'
 import { parseCompact } from '../tokens/compact.ts'
+import type { Claims } from '../tokens/verify.ts'
 
 /** The token with which an agent calls, for credentials that are had for it (RFC 8693): what they give is of this token alone. */
 export interface SubjectToken {

@@ -37,10 +37,9 @@ export interface Base {
   readonly report: (what: string, error: unknown) => void
 }
 
-/** Why this gateway may not serve; undefined while it may. */
-export function createFenced(fence: Fence | undefined): () => 'fenced' | undefined {
-  return fence === undefined ? () => undefined : () => (fence.isOpen ? undefined : 'fenced')
-}
+/** Gives why this gateway may not serve; undefined while it may. Absent without a fence. */
+export const createFenced = (fence: Fence | undefined): (() => 'fenced' | undefined) | undefined =>
+  fence && (() => (fence.isOpen ? undefined : 'fenced'))
 
 /** URLs of the gateway, or of proxies in front of it. */
 export function selfUrlsOf({ System, Egress }: Config): readonly string[] {

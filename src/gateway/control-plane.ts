@@ -93,7 +93,7 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     store,
     fencedAs,
     onFenced: listener => parts.fenceWatch?.subscribe(listener) ?? (() => {}),
-    proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs()),
+    proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs?.()),
     logIsWritten: () => parts.logStatus().problem === undefined,
     threadsAnswer: parts.threadsAnswer,
     fleet: () => parts.fleet.view(),

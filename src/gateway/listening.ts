@@ -15,7 +15,7 @@ import {
 } from '../http/listeners.ts'
 import { tunnelOf } from '../http/own-urls.ts'
 import { longestWait } from '../http/prefer.ts'
-import { readOwnTarget, readRequestTarget } from '../http/request-line.ts'
+import { createTargetReader, readOwnTarget } from '../http/request-line.ts'
 import type { Certificate, ServerSettings } from '../http/servers.ts'
 import type { Service } from '../http/service.ts'
 import { createVirtualHosts } from '../http/virtual-hosts.ts'
@@ -23,7 +23,7 @@ import type { Interception } from '../intercept/interception.ts'
 import { createQuota } from '../limits/quota.ts'
 import { amountShape, createSharedAmount, createTableMemory, SharedTable } from '../limits/shared-table.ts'
 import { createPeerOf } from '../pipeline/client-ip.ts'
-import { viaName } from '../pipeline/steps/hops.ts'
+import { viaName } from '../pipeline/outbound/upstream-request.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Egress } from '../upstream/egress.ts'
 import { type Base, publicNames } from './base.ts'
@@ -235,14 +235,12 @@ type RoutingParts = Pick<ListeningParts, 'config' | 'onSettings'>
 /** How an entrypoint routes requests, by the first service there. */
 const routings: { readonly [S in Service]: (parts: RoutingParts) => AcceptOptions['routeOf'] } = {
   proxy({ config, onSettings }) {
-    let hosts = createVirtualHosts(config.Hosts, publicNames(config))
+    const reader = createTargetReader(createVirtualHosts(config.Hosts, publicNames(config)))
     onSettings(next => {
       const made = createVirtualHosts(next.Hosts, publicNames(next))
-      return () => {
-        hosts = made
-      }
+      return () => reader.use(made)
     })
-    return (url, host) => readRequestTarget(url, host, hosts)
+    return reader.read
   },
   forward: () => readForwardTarget,
   management: () => readOwnTarget,

@@ -55,9 +55,8 @@ export function createPaces(
 
 function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: RateParts): LeasedRate {
   if (leases === undefined) {
-    const limiter = createRateLimiter(limit, rates)
-    const { take, use } = limiter
-    return { take, use, left: () => limiter.left, asked: async () => {}, tokens: undefined }
+    const { take, use, left } = createRateLimiter(limit, rates)
+    return { take, use, left, asked: async () => {}, tokens: undefined }
   }
   const count = new Int32Array(gateways)
   const members = () => Math.max(1, count[0]!)

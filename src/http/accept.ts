@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { RefusalCode } from '../base/refusal-kinds.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { Addressing } from './addressing.ts'
+import { CarriedConnection } from './connection-pair.ts'
 import { type RequestFields, readFields } from './headers.ts'
 import { ServerResponse as NodeResponse } from './node-http.ts'
 import { awaitAnswers, awaitTurn, type ParserError, putBack } from './pipelining.ts'
@@ -240,6 +241,16 @@ function answer({ res, requestId }: ArrivedRequest, refusal: Refusal): RefusalCo
 /** Whether one of the received-by parts is our pseudonym (RFC 9110 section 7.6.3). */
 function isOwnVia(via: string, name: string): boolean {
   return via.split(',').some(part => part.trim().split(/\s+/)[1] === name)
+}
+
+/** The version of HTTP in which the client sent a request, as `Via` has it (RFC 9110 section 7.6.3). */
+export function receivedVersion({ socket, httpVersion }: ReceivedRequest): string {
+  return socket instanceof CarriedConnection ? '2' : httpVersion
+}
+
+interface ReceivedRequest {
+  readonly socket: object
+  readonly httpVersion: string
 }
 
 /** Ids that are unique across restarts and threads, and cheap: a random start and a counter. */

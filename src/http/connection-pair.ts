@@ -89,13 +89,3 @@ export class CarriedConnection extends ConnectionEnd {
     this.#carrier.setKeepAlive(isOn, afterMs)
   }
 }
-
-/** The version of HTTP in which the client sent a request, as `Via` has it (RFC 9110 section 7.6.3). */
-export function receivedVersion({ socket, httpVersion }: ReceivedRequest): string {
-  return socket instanceof CarriedConnection ? '2' : httpVersion
-}
-
-interface ReceivedRequest {
-  readonly socket: object
-  readonly httpVersion: string
-}

@@ -12,21 +12,39 @@ export type RequestRoute =
     }
   | { readonly kind: 'own'; readonly path: string }
 
+/** Reads the targets of requests at an entrypoint. */
+export interface TargetReader {
+  /** @param host the `Host` field */
+  readonly read: (url: string, host: string) => RequestRoute | Refusal
+  /** Changes the virtual hosts. */
+  use(hosts: VirtualHosts | undefined): void
+}
+
 /**
  * Reads the request-target (RFC 9112 section 3.2). Absolute-form is accepted when it names this host, as the RFC asks, and
  * never forwarded: an upstream is named after `/proxy/`, or by a virtual host.
  */
-export function readRequestTarget(url: string, host: string, hosts: VirtualHosts | undefined): RequestRoute | Refusal {
-  const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
-  if (path === undefined) {
-    return refuse('invalid_request', `The request target must be a path, or a URL of the host in Host. ${howToCall}`)
+export function createTargetReader(hosts: VirtualHosts | undefined): TargetReader {
+  return {
+    read(url, host) {
+      const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
+      if (path === undefined) return notOurs
+      const virtual = hosts?.find(host)
+      if (virtual?.standsFor !== undefined) {
+        return { kind: 'proxy', rawTarget: virtual.standsFor.key + path, addressing: virtual }
+      }
+      return path.startsWith(proxyPrefix) ? routeBehind(path) : { kind: 'own', path }
+    },
+    use(next) {
+      hosts = next
+    },
   }
-  const virtual = hosts?.find(host)
-  if (virtual?.standsFor !== undefined) {
-    return { kind: 'proxy', rawTarget: virtual.standsFor.key + path, addressing: virtual }
-  }
-  return path.startsWith(proxyPrefix) ? routeBehind(path) : { kind: 'own', path }
 }
+
+const notOurs = refuse(
+  'invalid_request',
+  `The request target must be a path, or a URL of the host in Host. ${howToCall}`,
+)
 
 const maxKnownLength = 512
 
@@ -60,9 +78,11 @@ const routeBehind = remembering((path): RequestRoute => {
   return { kind: 'proxy', rawTarget: raw, addressing: byUrl[form] }
 })
 
+const withoutHosts = createTargetReader(undefined)
+
 /** The same for an entrypoint without agents. */
 export function readOwnTarget(url: string, host: string): RequestRoute | Refusal {
-  const route = readRequestTarget(url, host, undefined)
+  const route = withoutHosts.read(url, host)
   return 'kind' in route && route.kind === 'proxy' ? notForAgents : route
 }
 

@@ -21,9 +21,9 @@ const lingering = new WeakSet<Duplex>()
 /** Answers that were replaced on their sockets. */
 const replaced = new WeakMap<ServerResponse, RefusalCode>()
 
-/** The answer that replaces `res`, because the rest of the request could not be read. */
+/** The answer that replaces `res`, which is not finished, because the rest of the request could not be read. */
 export function replacedBy(res: ServerResponse): RefusalCode | undefined {
-  return res.writableFinished ? undefined : replaced.get(res)
+  return replaced.get(res)
 }
 
 /** Answers unreadable bytes. Returns the code if they belong to no request that was dispatched. */

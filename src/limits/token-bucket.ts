@@ -26,7 +26,7 @@ export interface RateLimiter {
   /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
   take(key: string, now: number): number
   /** Requests that could follow at once the one that was taken last. */
-  readonly left: number
+  left(): number
   /** Requests that the bucket lacks until it is full. */
   owed(key: string, now: number): number
   /** Keys keep the time at which their next request would have been due. */
@@ -47,9 +47,7 @@ export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLim
       interval = 60_000 / requestsPerMinute
       tolerance = interval * (burst - 1)
     },
-    get left() {
-      return Math.max(0, Math.floor(1e-6 - early / interval))
-    },
+    left: () => Math.max(0, Math.floor(1e-6 - early / interval)),
     take(key, now) {
       table.lock()
       try {

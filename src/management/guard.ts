@@ -24,7 +24,7 @@ export interface Guard {
 
 export function createGuard(parts: ManagementParts): Guard {
   const problemNow: Guard['problemNow'] = ({ agent, selfOnly, keyId, keys, until }, { access }) => {
-    const fenced = parts.fencedAs()
+    const fenced = parts.fencedAs?.()
     if (fenced !== undefined) return refuse(fenced)
     const now = parts.registry.get(agent.id)
     if (now === undefined || parts.clock.now() >= until) return refuse('unauthenticated')
@@ -89,7 +89,7 @@ async function inPace(
 
 /** The active agent whose token the request carries (spec 5.3). */
 async function authenticate(req: IncomingMessage, parts: ManagementParts): Promise<Omit<Caller, 'selfOnly'> | Refusal> {
-  const fenced = parts.fencedAs()
+  const fenced = parts.fencedAs?.()
   if (fenced !== undefined) return refuse(fenced)
   const token = presentedToken(fieldValues(req.rawHeaders, 'authorization'), 'Authorization')
   if (typeof token !== 'string') return token

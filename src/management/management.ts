@@ -47,7 +47,7 @@ export function createManagement(parts: ManagementParts): Management {
       checks: {
         storage: async () => {
           await store.ping()
-          if (parts.fencedAs() !== undefined) throw new StoreError('not up to date')
+          if (parts.fencedAs?.() !== undefined) throw new StoreError('not up to date')
         },
         threads: () => (parts.threadsAnswer() ? Promise.resolve() : Promise.reject()),
       },

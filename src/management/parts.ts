@@ -95,7 +95,7 @@ export interface ManagementParts {
   readonly noteRateLimited: (callerId: string, requestId: string) => void
   readonly store: Pick<Store, 'audit' | 'identities' | 'ping'>
   /** Why nobody is let in, when the gateway may lack the latest changes. */
-  readonly fencedAs: () => 'fenced' | undefined
+  readonly fencedAs: (() => 'fenced' | undefined) | undefined
   /** Calls `listener` when nobody is let in any more. Returns what ends that. */
   readonly onFenced: (listener: () => void) => () => void
   /** Why load balancers must send this gateway nothing; undefined while it serves. */

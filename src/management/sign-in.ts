@@ -21,7 +21,7 @@ export function signInHandlers(parts: ManagementParts): Handlers {
   return {
     open: {
       async issueToken(call) {
-        const fenced = parts.fencedAs()
+        const fenced = parts.fencedAs?.()
         if (fenced !== undefined) return refuse(fenced)
         const { req, requestId } = call
         const request = bodyOf<GrantRequest>(call)
@@ -32,7 +32,7 @@ export function signInHandlers(parts: ManagementParts): Handlers {
         return token
       },
       async openSession({ body, req, requestId }) {
-        const fenced = parts.fencedAs()
+        const fenced = parts.fencedAs?.()
         if (fenced !== undefined) return refuse(fenced)
         const { code } = bodyOf<{ readonly code: string }>({ body })
         const agent = registry.get((await signIn.takeCode(code)) ?? '')

@@ -11,7 +11,7 @@ export function slackHandlers({ hitl: { slack }, clock, fencedAs }: ManagementPa
       takeSlackClick(call): Reply | Refusal {
         const { 'x-slack-signature': signature, 'x-slack-request-timestamp': timestamp } = call.req.headers
         if (slack?.isSlack === undefined) return refuse('not_found')
-        const fenced = fencedAs()
+        const fenced = fencedAs?.()
         if (fenced !== undefined) return refuse(fenced)
         const body = bodyOf<Buffer>(call)
         if (!slack.isSlack({ signature: oneOf(signature), timestamp: oneOf(timestamp), body })) {

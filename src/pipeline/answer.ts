@@ -3,7 +3,7 @@ import { resetConnection } from '../http/reset.ts'
 import { sendRefusal } from '../http/respond.ts'
 import { errorFormatOf } from './error-format.ts'
 import type { Exchange } from './exchange.ts'
-import { inFormOfClient } from './steps/credential.ts'
+import { inFormOfClient } from './steps/authenticate.ts'
 
 /** Refuses an exchange, once. An exchange that was ended while it waited keeps its first answer. */
 export function answer(exchange: Exchange, given: Refusal): void {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FailureKind } from '../base/failure-kinds.ts'
-import type { RefusalCode } from '../base/refusal-kinds.ts'
+import { type RefusalCode, refusalKinds } from '../base/refusal-kinds.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
 import type { PickedCredential } from '../credentials/credentials.ts'
@@ -18,7 +18,7 @@ import type { Effect } from '../policy/language/model.ts'
 import type { SpendFacts } from '../policy/request/input.ts'
 import type { AgentRecord, TakenKey } from '../storage/store.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
-import type { Claims } from '../tokens/claims.ts'
+import type { Claims } from '../tokens/verify.ts'
 import type { Resolution } from '../upstream/resolve.ts'
 import type { Interest } from './answers/interest.ts'
 import type { UsageMeter } from './answers/usage-meter.ts'
@@ -195,6 +195,16 @@ export class Exchange {
   get outcome(): string {
     const { ending, refusal } = this
     return ending === 'refused' ? (refusal ?? 'answered') : (ending ?? 'aborted')
+  }
+
+  /** Status that the agent got; 0 when it got none. */
+  get status(): number {
+    const { res, ending, refusal } = this
+    if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
+    // The head of a WebSocket, and that of a tunnel, goes past `res`.
+    if (this.upstreamStatus === 101) return 101
+    if (this.addressing.road === 'tunnel' && this.sentAt !== undefined && ending !== 'aborted') return 200
+    return res.headersSent ? res.statusCode : 0
   }
 
   get isApproved(): boolean {

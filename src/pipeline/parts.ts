@@ -66,9 +66,9 @@ export interface Parts {
   readonly activityOf: (agentId: string, now: number) => Activity | undefined
   /**
    * Set when nothing may be sent because this thread may lack the latest changes: the main thread has given this thread up
-   * because it hung, or the gateway cannot reach its database.
+   * because it hung, or the gateway cannot reach its database. Absent when neither can be.
    */
-  readonly fencedAs: () => 'draining' | 'fenced' | undefined
+  readonly fencedAs: (() => 'draining' | 'fenced' | undefined) | undefined
   readonly clientIpOf: ClientIp
   /** Origin of System:PublicUrl. */
   readonly publicUrl: string | undefined

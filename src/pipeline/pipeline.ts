@@ -3,27 +3,20 @@ import type { ProxyIncoming } from '../http/accept.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
 import { askReaders } from './answers/readers.ts'
+import { releaseSpend } from './budgets/reservation.ts'
 import { type Admitted, Exchange, type Sendable, type StepOutcome, type StepResult } from './exchange.ts'
-import { freeKey, releaseKey } from './held/grants.ts'
 import { readRefused } from './mcp/requests.ts'
 import type { CallKind, OutboundStep } from './outbound/call.ts'
 import { forward } from './outbound/forward.ts'
 import { live } from './outbound/live.ts'
+import { answerLastHop, awaitCredentials, pickCredentials } from './outbound/upstream-request.ts'
 import type { Parts } from './parts.ts'
-import { admit, checkSize, releaseSlot } from './steps/admit.ts'
-import { authenticate } from './steps/authenticate.ts'
-import { passBudgets, releaseSpend } from './steps/budgets.ts'
-import { passCircuit, releasePermit } from './steps/circuit.ts'
-import { awaitCredentials, pickCredentials } from './steps/credentials.ts'
-import { decide } from './steps/decide.ts'
-import { checkName, lookUp } from './steps/destination.ts'
-import { checkHandshake } from './steps/handshake.ts'
+import { admit, checkHandshake, checkSize, intercept, releaseSlot } from './steps/admit.ts'
+import { authenticate, refuseMisplaced } from './steps/authenticate.ts'
+import { cancel, decide, readEarly } from './steps/decide.ts'
 import { releaseBody } from './steps/hold-body.ts'
-import { answerLastHop } from './steps/hops.ts'
-import { intercept } from './steps/intercept.ts'
-import { refuseMisplaced } from './steps/misplaced.ts'
-import { cancel, readEarly } from './steps/read-early.ts'
-import { checkKey, review } from './steps/review.ts'
+import { checkName, lookUp, passCircuit, releasePermit } from './steps/origin.ts'
+import { checkKey, freeKey, passBudgets, releaseKey, review } from './steps/review.ts'
 
 /** The steps of each call before it is sent, in order: of one that arrives, and of a held one once it is approved. */
 export const outbound: readonly OutboundStep[] = [
@@ -167,7 +160,7 @@ function close(exchange: Exchange, parts: Parts): void {
 function finish(exchange: Exchange, parts: Parts): void {
   exchange.sender?.clientClosed()
   // The client may have got another refusal because the rest of its request was malformed.
-  const replaced = replacedBy(exchange.res)
+  const replaced = exchange.res.writableFinished ? undefined : replacedBy(exchange.res)
   if (replaced !== undefined) {
     exchange.refusal = replaced
     exchange.ending = 'refused'

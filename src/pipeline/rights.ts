@@ -14,7 +14,7 @@ import type { OutboundParts } from './parts.ts'
 /** Whether the agent may still act and its token is still good. */
 export function isStillAdmitted(exchange: Authenticated, parts: OutboundParts): boolean {
   const { agent, token } = exchange
-  if (parts.fencedAs() !== undefined) return false
+  if (parts.fencedAs?.() !== undefined) return false
   const now = parts.agentOf(agent.id)
   // Another record of an active agent: its trust, its roles or its policy have changed.
   if (now === undefined || (now !== agent && agentProblem(now) !== undefined)) return false

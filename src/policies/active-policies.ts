@@ -12,32 +12,22 @@ export interface ActivePolicies {
   readonly fixed: PolicyEntries
   /** Made over the API. */
   readonly editable: PolicyEntries
-  put(change: { readonly fixed?: PolicyEntries; readonly editable?: PolicyEntries }): void
+  put(change: ActiveChange): void
+}
+
+interface ActiveChange {
+  readonly fixed?: PolicyEntries
+  readonly editable?: PolicyEntries
 }
 
 export function createActivePolicies(): ActivePolicies {
-  let fixed: PolicyEntries = new Map()
-  let editable: PolicyEntries = new Map()
-  let inForce: PolicyEntries = new Map()
-  let list: readonly PolicyEntry[] = []
-  return {
-    get inForce() {
-      return inForce
-    },
-    get list() {
-      return list
-    },
-    get fixed() {
-      return fixed
-    },
-    get editable() {
-      return editable
-    },
-    put(change) {
-      fixed = change.fixed ?? fixed
-      editable = change.editable ?? editable
-      inForce = new Map([...editable, ...fixed].sort(([left], [right]) => (left < right ? -1 : 1)))
-      list = [...inForce.values()]
-    },
+  const none: PolicyEntries = new Map()
+  const list: readonly PolicyEntry[] = []
+  // Members instead of getters: each request reads the list.
+  const active = { fixed: none, editable: none, inForce: none, list, put }
+  function put({ fixed = active.fixed, editable = active.editable }: ActiveChange): void {
+    const inForce = new Map([...editable, ...fixed].sort(([left], [right]) => (left < right ? -1 : 1)))
+    Object.assign(active, { fixed, editable, inForce, list: [...inForce.values()] })
   }
+  return active
 }

@@ -1,7 +1,7 @@
 import type { Refusal } from '../base/refusals.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { Store } from '../storage/store.ts'
-import { createActivePolicies } from './active-policies.ts'
+import { type ActivePolicies, createActivePolicies } from './active-policies.ts'
 import { createPolicy, type EditParts, type PolicyEditor, prepareEdit, removePolicy, replacePolicy } from './edit.ts'
 import type { PolicyEntry, PreparedSet } from './entry.ts'
 import { type PolicyPush, type Pushed, pushPolicies } from './push.ts'
@@ -20,6 +20,8 @@ export interface BookOptions extends Omit<EditParts, 'active' | 'known' | 'store
  * something reject with StoreError when the store fails; then nothing was changed.
  */
 export interface PolicyBook {
+  /** The policies in force. `list`, sorted by name, is the same array as long as nothing changes. */
+  readonly active: Pick<ActivePolicies, 'list'>
   /** For the decision: one lookup. */
   get(name: string): CompiledPolicy | undefined
   entry(name: string): PolicyEntry | undefined
@@ -72,6 +74,7 @@ export function createBook(options: BookOptions): PolicyBook {
   }
 
   return {
+    active,
     get: name => active.inForce.get(name)?.compiled,
     entry: name => active.inForce.get(name),
     list: () => active.list,

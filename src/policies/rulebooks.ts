@@ -5,10 +5,11 @@ import { createRulebook, type Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { decisionSettings } from './language.ts'
 
-/** The policies in force, as a decision needs them. `list` is another array after each change. */
+/** The policies in force, as a decision needs them. */
 export interface CompiledBook {
   get(name: string): CompiledPolicy | undefined
-  list(): readonly { readonly compiled: CompiledPolicy }[]
+  /** `list` is another array after each change. */
+  readonly active: { readonly list: readonly { readonly compiled: CompiledPolicy }[] }
 }
 
 function isSame(left: Rulebook, right: Rulebook): boolean {
@@ -27,7 +28,8 @@ export function createRulebooks(
   // One a policy name, good as long as the policies in force are the same.
   const cache = new Map<string | null, Rulebook>()
   let older: ReadonlyMap<string | null, Rulebook> = cache
-  let inForce = book.list()
+  const { active } = book
+  let inForce = active.list
   let settings = decisionSettings(config)
   onSettings(next => {
     const made = decisionSettings(next)
@@ -54,8 +56,8 @@ export function createRulebooks(
   }
 
   return ({ policyName }) => {
-    if (inForce !== book.list()) {
-      inForce = book.list()
+    if (inForce !== active.list) {
+      inForce = active.list
       older = new Map(cache)
       cache.clear()
     }

@@ -1,7 +1,6 @@
 /** Copies of agents and policies in a thread; they follow the main thread's. */
 import { trustScore } from '../agents/agent.ts'
-import type { Registry } from '../agents/registry.ts'
-import { createSnapshot } from '../agents/snapshot.ts'
+import { createSnapshot, type Registry } from '../agents/registry.ts'
 import type { TrustCause } from '../agents/trust.ts'
 import { createSerialQueue } from '../policies/book.ts'
 import { prepare } from '../policies/entry.ts'
@@ -50,7 +49,7 @@ export interface PolicyReplica extends CompiledBook {
 
 export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
-  let list: readonly { readonly compiled: CompiledPolicy }[] = []
+  const active: { list: readonly { readonly compiled: CompiledPolicy }[] } = { list: [] }
   const inTurn = createSerialQueue()
 
   async function change({ put, removed }: PolicyChange): Promise<void> {
@@ -62,12 +61,12 @@ export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
       next.set(document.name, entry)
     }
     byName = next
-    list = [...next.values()]
+    active.list = [...next.values()]
   }
 
   return {
     get: name => byName.get(name)?.compiled,
-    list: () => list,
+    active,
     apply: what => inTurn(() => change(what)),
   }
 }

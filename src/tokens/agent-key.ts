@@ -1,8 +1,7 @@
 import { hashKey, isAgentKey } from '../base/agent-key.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
-import { type Claims, isAlive, never } from './claims.ts'
-import type { Verify } from './verify.ts'
+import { type Claims, isAlive, never, type Verify } from './verify.ts'
 
 /** A key as the registry has it now. */
 export interface KnownKey {

@@ -4,7 +4,6 @@ import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { keyIdClaim, keyNameClaim } from './agent-key.ts'
-import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import { createIntrospection, type Introspect, type SubmitForm } from './introspection.ts'
 import {
@@ -18,7 +17,7 @@ import {
   withoutSlash,
 } from './keyset.ts'
 import type { TokenProblem } from './problem.ts'
-import { problemOf, type Verify } from './verify.ts'
+import { areClaims, type Claims, isAlive, leewaySeconds, problemOf, type Verify } from './verify.ts'
 
 /** Security:AgentAuth:ExternalIdentity, as config/ has checked it. */
 export interface ExternalSettings {

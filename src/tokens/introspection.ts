@@ -7,9 +7,8 @@ import { isObject } from '../base/records.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
-import { type Claims, isAlive, isTime, leewaySeconds, never } from './claims.ts'
 import type { TokenProblem } from './problem.ts'
-import type { VerifiedToken } from './verify.ts'
+import { type Claims, isAlive, isTime, leewaySeconds, never, type VerifiedToken } from './verify.ts'
 
 /** Sends a form, and reads the short JSON answer whole. Rejects when there is none of status 200. */
 export type SubmitForm = (

@@ -42,23 +42,22 @@ export async function openSigningKeys(options: SigningKeyOptions, dataDirectory:
   )
   const keysOf = (epoch: string | undefined) =>
     Promise.all([secret, ...previous].map(one => importKey(epoch === undefined ? one : derived(one, epoch))))
-  let verifying = await keysOf(undefined)
   let asked: string | undefined
-  return {
+  const keys = {
     secret,
+    // No getter: each request reads it.
+    verifying: await keysOf(undefined),
     get current() {
-      return verifying[0]!
+      return keys.verifying[0]!
     },
-    get verifying() {
-      return verifying
-    },
-    async use(epoch) {
+    async use(epoch: string | undefined) {
       asked = epoch
-      const keys = await keysOf(epoch)
+      const verifying = await keysOf(epoch)
       // Another one came meanwhile.
-      if (asked === epoch) verifying = keys
+      if (asked === epoch) keys.verifying = verifying
     },
   }
+  return keys
 }
 
 const derived = (secret: Uint8Array, epoch: string) => Buffer.from(deriveKey(secret, `tokens ${epoch}`))

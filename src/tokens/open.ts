@@ -1,4 +1,3 @@
-import { keyPrefix } from '../base/agent-key.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -12,7 +11,7 @@ import { createIssuer, type IssueParts } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import type { FetchDocument } from './keyset.ts'
 import { createThrottle, type FleetAttemptLimit } from './throttle.ts'
-import { createVerifier, type Verify } from './verify.ts'
+import { createVerifier, type Verify, verifyByKind } from './verify.ts'
 
 /** The part of the registry that checks tokens. */
 export interface KnownAgents {
@@ -104,17 +103,13 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     onError,
   })
   const verifyKey = createKeyVerifier({ clock, byKeyHash: hash => agents.byKeyHash(hash), onUse: options.onKeyUse })
-  const orKey =
-    (verify: Verify): Verify =>
-    (token, peer) =>
-      token.startsWith(keyPrefix) ? verifyKey(token) : verify(token, peer)
   const { use: useEpoch } = keys
   return {
     parts,
     external,
     useEpoch,
-    verifyInternal: orKey(internal),
-    verify: orKey(either(internal, external?.verify)),
+    verifyInternal: verifyByKind(verifyKey, internal, undefined),
+    verify: verifyByKind(verifyKey, internal, external?.verify),
   }
 }
 
@@ -156,14 +151,5 @@ function createThrottles({ settings, clock, loginLimit }: TokensOptions): Pick<G
   return {
     perAgent: createThrottle(PerAgentPerMinute, clock, loginLimit?.('agent', PerAgentPerMinute)),
     perAddress: createThrottle(PerAddressPerMinute, clock, loginLimit?.('address', PerAddressPerMinute)),
-  }
-}
-
-/** The two kinds share no algorithm: a token that is foreign to the first, or no JWT, is decided by the second alone. */
-function either(internal: Verify, external: Verify | undefined): Verify {
-  if (external === undefined) return internal
-  return (token, peer) => {
-    const verified = internal(token)
-    return verified === 'foreign' || verified === 'malformed' ? external(token, peer) : verified
   }
 }

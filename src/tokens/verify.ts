@@ -1,7 +1,7 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { keyPrefix } from '../base/agent-key.ts'
 import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { LRUCache } from '../runtime/lru.ts'
-import { areClaims, type Claims, isAlive, leewaySeconds } from './claims.ts'
 import { parseCompact } from './compact.ts'
 import type { IssueParts } from './issue.ts'
 import type { TokenProblem } from './problem.ts'
@@ -67,6 +67,19 @@ export function createVerifier(parts: IssueParts): Verify {
   }
 }
 
+/**
+ * Verifies keys, internal tokens, and those of the identity provider if there is one. The two kinds of tokens share no algorithm:
+ * a token that is foreign to the first, or no JWT, is decided by the second alone.
+ */
+export function verifyByKind(verifyKey: Verify, internal: Verify, external: Verify | undefined): Verify {
+  return (token, peer) => {
+    if (token.startsWith(keyPrefix)) return verifyKey(token)
+    const verified = internal(token)
+    const isOther = verified === 'foreign' || verified === 'malformed'
+    return isOther && external !== undefined ? external(token, peer) : verified
+  }
+}
+
 /** We write two header parameters. Any other (kid, jku, jwk, crit, zip, ...) is not from us. */
 function isOurHeader(header: Readonly<Record<string, unknown>>): boolean {
   return header['alg'] === 'HS256' && header['typ'] === 'JWT' && Object.keys(header).length === 2
@@ -111,3 +124,36 @@ function isOurs(payload: Readonly<Record<string, unknown>>, { settings, clock }:
   const lifetime = payload.exp - Number(payload['iat'])
   return lifetime <= Math.ceil(settings.Expiration / 1000) + leewaySeconds
 }
+
+/** Claims of a verified token. `sub` is always the id of the agent; what else is there, the issuer decides. */
+export type Claims = Readonly<Record<string, unknown>> & {
+  readonly sub: string
+  /** Seconds since the epoch. */
+  readonly exp: number
+}
+
+/** The end of the year 9999, seconds since the epoch: the expiry of claims that have none. */
+export const never = 253_402_300_799
+
+/** How far the clocks of issuer and gateway may be apart, seconds. */
+export const leewaySeconds = 60
+
+/**
+ * Whether the registered claims have the types of RFC 7519 section 4.1, with whole seconds as times, and the
+ * token was not issued in the future. `now` is milliseconds since the epoch.
+ */
+export function areClaims(payload: Readonly<Record<string, unknown>>, now: number): payload is Claims {
+  const { sub, aud, exp, nbf, iat } = payload
+  if (typeof sub !== 'string' || sub === '') return false
+  if (!isTime(exp)) return false
+  if (nbf !== undefined && !isTime(nbf)) return false
+  if (iat !== undefined && (!isTime(iat) || iat > now / 1000 + leewaySeconds)) return false
+  return !Array.isArray(aud) || aud.every(one => typeof one === 'string')
+}
+
+/** A time as claims have it: whole seconds since the epoch. */
+export const isTime = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+
+/** Whether a token that was verified before is still good. It ends at `exp` sharp. */
+export const isAlive = (claims: { readonly exp: number }, now: number): boolean => claims.exp * 1000 > now

@@ -66,7 +66,7 @@ function hostProblem(
   { selfOrigins, deniedHosts, allowedHosts }: ReturnType<typeof rulesOf>,
 ): Refusal | undefined {
   if (selfOrigins.has(key)) return denial('the origin is in Egress:SelfUrls')
-  if (matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
+  if (deniedHosts.length > 0 && matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
   if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) {
     return denial('the host is not in Egress:AllowHosts')
   }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSnapshot } from '../../src/agents/snapshot.ts'
+import { createSnapshot } from '../../src/agents/registry.ts'
 import type { AgentRecord } from '../../src/storage/store.ts'
 import { threadTimeOf } from '../fixtures/cpu-time.ts'
 

@@ -5,7 +5,7 @@ import { AddressRanges, canonicalAddress, classifyAddress, networkOf, parseRange
 import { runPolicyTest } from '../../src/policies/policy-tests.ts'
 import { decideHead } from '../../src/policy/evaluation/decide.ts'
 import { explainDescription } from '../../src/policy/evaluation/explain.ts'
-import { destinationOf } from '../../src/policy/request/destination.ts'
+import { destinationOf } from '../../src/policy/request/facts.ts'
 import { described, rulebookOf } from '../fixtures/rulebook.ts'
 import { runs } from '../fixtures/runs.ts'
 

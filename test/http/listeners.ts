@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createAcceptor } from '../../src/http/accept.ts'
 import { createListener } from '../../src/http/listeners.ts'
-import { readRequestTarget } from '../../src/http/request-line.ts'
+import { createTargetReader } from '../../src/http/request-line.ts'
 import { call } from '../fixtures/call.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
@@ -14,7 +14,7 @@ function start(t: Test, maxConnections: number) {
   const acceptor = createAcceptor({
     bodyTimeoutMs: 1_000,
     viaName: undefined,
-    routeOf: (url, host) => readRequestTarget(url, host, undefined),
+    routeOf: createTargetReader(undefined).read,
     takesWebSockets: false,
     onProxy: async () => {},
     onManagement: async ({ res, path }) => void res.end(path),

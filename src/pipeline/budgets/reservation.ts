@@ -67,6 +67,29 @@ export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted
   for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
 }
 
+/** An exchange that may have reserved something, and what is known of its answer. */
+interface SpendingExchange extends Spender {
+  readonly upstreamStatus: number | undefined
+  readonly meter: UsageMeter | undefined
+}
+
+/**
+ * Charges the budgets of a call whose answer came whole. Call it before the client sees the end: its next call, which another
+ * thread may get, must not find this one under way.
+ */
+export function chargeWhole(exchange: SpendingExchange, parts: Budgeted): void {
+  if (exchange.spend === undefined) return
+  const { upstreamStatus: status, meter } = exchange
+  settleSpend(exchange, { status, meter, isWhole: true }, parts)
+}
+
+/** Charges the budgets at the end of an exchange, or gives back what was reserved when it was not sent. */
+export function releaseSpend(exchange: SpendingExchange, parts: Budgeted): void {
+  if (exchange.spend === undefined) return
+  const { upstreamStatus: status, meter } = exchange
+  settleSpend(exchange, { status, meter, isWhole: false }, parts)
+}
+
 const unsent: FinalCost = { ...noCost, isEstimated: false }
 
 function costOf(billed: BilledCall, { status, meter, isWhole }: AnswerEnd, parts: BudgetParts): FinalCost {

@@ -1,5 +1,4 @@
 import { redactPath } from '../../base/redact.ts'
-import { refusalKinds } from '../../base/refusal-kinds.ts'
 import { namesOf } from '../../credentials/credentials.ts'
 import type { LogFields } from '../../log/log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
@@ -70,7 +69,7 @@ function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
     plain('tunnel', exchange.addressing.tunnel?.id) +
     plain('origin', target?.origin.key) +
     (target === undefined || isTunnel(exchange) ? '' : text('path', redactPath(target.path))) +
-    number('status', statusOf(exchange))
+    number('status', exchange.status)
   )
 }
 
@@ -116,16 +115,6 @@ const escaped = /[^\x20\x21\x23-\x5b\x5d-\x7e]/
 function text(name: Name, value: string | null | undefined): string {
   if (value === undefined) return ''
   return `,"${name}":${value === null || escaped.test(value) ? JSON.stringify(value) : `"${value}"`}`
-}
-
-/** Status that the agent got; 0 when it got none. */
-export function statusOf(exchange: Exchange): number {
-  const { res, ending, refusal, upstreamStatus, sentAt } = exchange
-  if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
-  // The head of a WebSocket, and that of a tunnel, goes past `res`.
-  if (upstreamStatus === 101) return 101
-  if (isTunnel(exchange) && sentAt !== undefined && ending !== 'aborted') return 200
-  return res.headersSent ? res.statusCode : 0
 }
 
 function matchedText({ condition, actual }: MatchedCondition): string {

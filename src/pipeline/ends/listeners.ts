@@ -1,7 +1,6 @@
 import { readsUsage } from '../../config/budgets.ts'
 import { accessListener } from './access-line.ts'
-import { activityListener, decisionListener, incidentListener, trustListener } from './agent-notes.ts'
-import { metricsListener } from './counters.ts'
+import { activityListener, decisionListener, incidentListener, metricsListener, trustListener } from './counters.ts'
 import type { EndListener, EndParts } from './listener.ts'
 import { recordingListener } from './recording.ts'
 import { spanListener } from './spans.ts'

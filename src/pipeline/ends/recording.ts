@@ -1,10 +1,12 @@
+/** Recording of the requests of agents, from which rules can be proposed: of which agents, and how much of each. */
+import type { Config } from '../../config/schema.ts'
 import type { Decision } from '../../policy/evaluation/decision.ts'
 import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
 import { badSignals } from '../../policy/propose/template.ts'
 import type { RiskSignal } from '../../policy/request/facts.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { AgentRecord, AgentRecording } from '../../storage/agents.ts'
 import type { Exchange } from '../exchange.ts'
-import { recordingMode } from '../recording-mode.ts'
-import { statusOf } from './access-line.ts'
 import type { EndListener, EndParts } from './listener.ts'
 import type { AlikeCalls, ShapeRecorder } from './recorder.ts'
 
@@ -57,8 +59,7 @@ export const recordingListener = (parts: Pick<EndParts, 'config' | 'clock'>, rec
 const noSignals: readonly RiskSignal[] = []
 
 /** Of a request that waits for a person the agent has no answer yet. */
-const classOf = (exchange: Exchange): number =>
-  exchange.hitlId === undefined ? Math.floor(statusOf(exchange) / 100) : 0
+const classOf = (exchange: Exchange): number => (exchange.hitlId === undefined ? Math.floor(exchange.status / 100) : 0)
 
 /** Longer URLs are not remembered, characters. */
 const maxKnownUrl = 1_024
@@ -76,4 +77,34 @@ function outcomeOf(
 ): ShapeOutcome {
   const signal = (risk?.signals ?? noSignals).find(found => badSignals.includes(found.signal))?.signal ?? null
   return { effect: decision, policy, rule, status, verdict, signal }
+}
+
+/** What is needed to tell what is recorded of an agent. */
+export interface RecordingTerms {
+  readonly config: Pick<Config, 'Recording'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** What is recorded of the requests of an agent now. */
+export function recordingMode(
+  { recording }: Pick<AgentRecord, 'recording'>,
+  { config, clock }: RecordingTerms,
+): AgentRecording['mode'] {
+  const { Mode } = config.Recording
+  if (recording === null || Mode === 'off') return Mode
+  return clock.now() < recording.until ? recording.mode : Mode
+}
+
+const sampledTypes = /^(?:application\/(?:[\w.+-]+\+)?json|application\/x-www-form-urlencoded)\s*(?:;|$)/i
+
+/** Whether the body of a request is held so that a sample of it can be made. */
+export function wantsSample(
+  { agent, fields, rawHeaders }: Pick<Exchange, 'fields' | 'rawHeaders'> & { readonly agent: AgentRecord },
+  terms: RecordingTerms,
+): boolean {
+  const { contentLength } = fields
+  if (contentLength <= 0 || contentLength > terms.config.Recording.MaxBodyBytes) return false
+  if (recordingMode(agent, terms) !== 'samples') return false
+  const at = rawHeaders.findIndex((text, place) => place % 2 === 0 && text.toLowerCase() === 'content-type')
+  return at >= 0 && sampledTypes.test(rawHeaders[at + 1] ?? '')
 }

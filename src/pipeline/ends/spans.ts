@@ -4,7 +4,6 @@ import { refusalKinds } from '../../base/refusal-kinds.ts'
 import { knownMethod, namedMethod, type SpanAttributes } from '../../telemetry/tracing/span.ts'
 import type { RequestTrace, Tracing } from '../../telemetry/tracing/tracing.ts'
 import type { Exchange } from '../exchange.ts'
-import { statusOf } from './access-line.ts'
 import { genAiAttributes, usageAttributes } from './gen-ai.ts'
 import type { EndListener } from './listener.ts'
 
@@ -44,7 +43,7 @@ function takeSpans(exchange: Exchange, trace: RequestTrace, { tracing, at }: Spa
   const { method, review, sentAt } = exchange
   const agentId = exchange.agent?.id ?? ''
   const epoch = tracing.epoch()
-  const status = statusOf(exchange)
+  const status = exchange.status
   tracing.sink.take({
     traceId,
     spanId,

@@ -19,7 +19,7 @@ import type { UsageMeter } from '../answers/usage-meter.ts'
 import type { SpendReservation } from '../budgets/reservation.ts'
 import type { OutboundParts } from '../parts.ts'
 import type { Call, CallKind } from './call.ts'
-import { RequestView } from './request-view.ts'
+import { RequestView } from './live.ts'
 
 /** A held request after its approval. The token and the client are those of the original request. */
 export class ApprovedCall implements Call {
@@ -107,7 +107,7 @@ export const approved: CallKind<ApprovedCall> = {
     return { bytes: body.subarray(0, max), complete: body.byteLength <= max }
   },
   stillHolds({ context, rulebook }, parts) {
-    const fenced = parts.fencedAs()
+    const fenced = parts.fencedAs?.()
     if (fenced !== undefined) return refuse(fenced)
     const agent = parts.agentOf(context.agentId)
     if (agent === undefined) return agentProblem(agent)

@@ -9,12 +9,11 @@ import { withLength } from '../answers/fields.ts'
 import type { AgentOutput, BodyLength, Interest, Rewriter, Tap } from '../answers/interest.ts'
 import { openRewriters, openTaps } from '../answers/readers.ts'
 import { answerLimits } from '../budgets/limit-fields.ts'
-import { readsAnswer } from '../budgets/reservation.ts'
+import { chargeWhole, readsAnswer } from '../budgets/reservation.ts'
 import type { Sendable } from '../exchange.ts'
 import { readRpc } from '../mcp/requests.ts'
 import type { Parts } from '../parts.ts'
 import { refuseFenced } from '../rights.ts'
-import { chargeWhole } from '../steps/budgets.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
 import { guardFields } from './echoes.ts'
@@ -125,7 +124,7 @@ export abstract class Downstream implements AgentOutput {
    * the exchange has ended.
    */
   protected isFenced(): boolean {
-    const fenced = this.parts.fencedAs()
+    const fenced = this.parts.fencedAs?.()
     if (fenced === undefined) return false
     if (this.exchange.refusal === undefined) this.cutOff(refuseFenced(this.exchange, fenced))
     return true

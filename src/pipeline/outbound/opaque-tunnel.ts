@@ -13,7 +13,7 @@ import { answer } from '../answer.ts'
 import type { ExchangeSender, Sendable } from '../exchange.ts'
 import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
-import { closeCircuit } from '../steps/circuit.ts'
+import { closeCircuit } from '../steps/origin.ts'
 import { Tunnel } from './tunnel.ts'
 
 /** Longest time for the first message of TLS, milliseconds. */

@@ -16,11 +16,10 @@ import { type CallShape, reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
-import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/circuit.ts'
-import { awaitCredentials, hasLatestCredentials, withCredentials } from '../steps/credentials.ts'
-import { withoutCoding } from '../steps/hops.ts'
+import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/origin.ts'
 import { type ApprovedCall, approved, credentialProblem, openApproved } from './approved.ts'
 import { guardFields } from './echoes.ts'
+import { awaitCredentials, hasLatestCredentials, withCredentials, withoutCoding } from './upstream-request.ts'
 
 /**
  * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else

@@ -81,7 +81,7 @@ export class Tunnel {
   }
 
   #mayPass(): boolean {
-    const fenced = this.#isOver ? undefined : this.#parts.fencedAs()
+    const fenced = this.#isOver ? undefined : this.#parts.fencedAs?.()
     if (fenced !== undefined) this.cut(refuse(fenced))
     return !this.#isOver
   }

@@ -1,13 +1,20 @@
+/** The decision on a call: on its head, its body or what it has spent; and on a body that others want to read before it is sent. */
 import { isRefusal } from '../../base/refusals.ts'
 import { BodyDecision, decideHead } from '../../policy/evaluation/decide.ts'
 import type { Decision, NeedBody } from '../../policy/evaluation/decision.ts'
 import type { Rulebook } from '../../policy/evaluation/rulebook.ts'
 import type { RequestHead } from '../../policy/request/input.ts'
+import { wantBody } from '../answers/readers.ts'
 import { noteSpent } from '../budgets/spend-facts.ts'
-import type { Checked } from '../exchange.ts'
+import { wantsSample } from '../ends/recording.ts'
+import type { Checked, Decided, StepOutcome, StepResult } from '../exchange.ts'
+import { maxCancellation, readCancellation } from '../mcp/json-rpc.ts'
+import { cancelsHeld, mayCancel } from '../mcp/requests.ts'
 import type { Call, CallKind } from '../outbound/call.ts'
-import type { OutboundParts } from '../parts.ts'
-import { findAddresses, firstOnly } from './destination.ts'
+import { live, receiveBody } from '../outbound/live.ts'
+import { pickCredentials } from '../outbound/upstream-request.ts'
+import type { OutboundParts, Parts } from '../parts.ts'
+import { findAddresses, firstOnly, passCircuit } from './origin.ts'
 
 /**
  * Asks for a decision. The body is read only when the head is not enough (spec 1, 4.4). The name is looked up after the
@@ -100,11 +107,7 @@ async function decideOnBody<C extends Call>(
 }
 
 /** Decides again with the body when the head alone decided: the risk must be computed over the whole request. */
-export function decideWhole<C extends Call>(
-  call: C,
-  parts: OutboundParts,
-  kind: CallKind<C>,
-): Checked | Promise<Checked> {
+function decideWhole<C extends Call>(call: C, parts: OutboundParts, kind: CallKind<C>): Checked | Promise<Checked> {
   const { decision, rulebook } = call
   if (rulebook === undefined || decision?.phase !== 'head') return undefined
   return decideOnBody(call, { rulebook, head: kind.viewOf(call, parts), first: undefined }, parts, kind)
@@ -153,4 +156,35 @@ const startOf = ({ config, clock }: OutboundParts): number => (config.Logging.Ac
 
 function noteTime(call: Call, start: number, { config, clock }: OutboundParts): void {
   if (config.Logging.Access) call.decisionNs += Math.round((clock.steady() - start) * 1e6)
+}
+
+/** Reads a short body that may cancel a held request, that a reader of answers wants to see, or that is sampled. */
+export function readEarly(exchange: Decided, parts: Parts): StepResult {
+  if (!exchange.hasBody || exchange.body !== undefined || exchange.effect === 'Hitl') return undefined
+  if (mayCancel(exchange, parts)) return readMessage(exchange, parts)
+  const isWanted = wantBody(exchange, parts.readers) || wantsSample(exchange, parts)
+  return isWanted ? readWanted(exchange, parts) : undefined
+}
+
+/** Decides with a short body what the head alone had decided. A longer one, whose length was unknown, is streamed. */
+async function readMessage(exchange: Decided, parts: Parts): Promise<StepOutcome> {
+  const held = await receiveBody(exchange, maxCancellation, parts)
+  if (isRefusal(held)) return held
+  if (exchange.isOver) return undefined
+  if (!held.complete) return passCircuit(exchange, parts)
+  // The rule that decides now may name another credential.
+  return (await decideWhole(exchange, parts, live)) ?? pickCredentials(exchange, parts)
+}
+
+async function readWanted(exchange: Decided, parts: Parts): Promise<StepOutcome> {
+  const held = await receiveBody(exchange, exchange.fields.contentLength, parts)
+  if (isRefusal(held)) return held
+  return exchange.isOver ? undefined : passCircuit(exchange, parts)
+}
+
+/** A body that was read may cancel a held request of an MCP client. */
+export function cancel(exchange: Decided, parts: Parts): StepResult {
+  const { body, effect } = exchange
+  if (body === undefined || effect === 'Hitl' || readCancellation(body) === undefined) return undefined
+  return cancelsHeld(exchange, body, parts).then(isDone => (isDone ? 'answered' : undefined))
 }

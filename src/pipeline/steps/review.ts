@@ -1,17 +1,25 @@
-import { isRefusal } from '../../base/refusals.ts'
-import type { Decided, Sendable, StepOutcome, StepResult } from '../exchange.ts'
-import { useGrant } from '../held/grants.ts'
+/**
+ * Review: requests that a person must look at, because a rule or a budget says so. A grant, leave of a reviewer, lets requests
+ * like an approved one pass for a while.
+ */
+import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
+import { heldDecision } from '../../policy/evaluation/record.ts'
+import { releaseSpend } from '../budgets/reservation.ts'
+import { type CallShape, type ReserveOutcome, reserve } from '../budgets/reserve.ts'
+import type { Decided, Exchange, Sendable, StepOutcome, StepResult } from '../exchange.ts'
+import { suspend, suspensionOf } from '../held/suspend.ts'
+import { receiveBody } from '../outbound/live.ts'
 import type { Parts } from '../parts.ts'
-import { askPerson, heldProblem } from './ask-person.ts'
-import { releaseSpend, reserveSpend } from './budgets.ts'
+import { notHeld } from './admit.ts'
+import { passCircuit } from './origin.ts'
 
 /** Holds a request for a person, if the decision says so and no grant covers it. */
 export function review(exchange: Sendable, parts: Parts): StepResult {
   if (exchange.effect !== 'Hitl') return undefined
-  return heldProblem(exchange) ?? hold(exchange, parts)
+  return heldProblem(exchange) ?? useGrantOrAsk(exchange, parts)
 }
 
-async function hold(exchange: Sendable, parts: Parts): Promise<StepOutcome> {
+async function useGrantOrAsk(exchange: Sendable, parts: Parts): Promise<StepOutcome> {
   // A use of the grant would be lost with a call that a budget refuses.
   const prepare = parts.budgets && (() => reserveSpend(exchange, parts))
   const granted = await useGrant(exchange, parts, prepare)
@@ -25,3 +33,127 @@ export function checkKey({ agent, effect, fields }: Decided, { queue }: Parts): 
   if (fields.idempotencyKey === undefined || effect === 'Hitl') return undefined
   return queue.checkKey(agent.id, fields.idempotencyKey)
 }
+
+const tunnelNotHeld = refuse('tunnel_needs_review')
+
+/** Why the request cannot be held for a person; undefined when it can. */
+function heldProblem({ addressing, fields }: Decided) {
+  if (addressing.road === 'tunnel') return tunnelNotHeld
+  return fields.webSocket ? notHeld : undefined
+}
+
+/** Holds the request for a person. */
+function askPerson(exchange: Decided, parts: Parts): StepResult {
+  return heldProblem(exchange) ?? hold(exchange, parts)
+}
+
+const hold = async (exchange: Decided, parts: Parts): Promise<StepOutcome> =>
+  (await suspend(exchange, parts)) ?? 'answered'
+
+/** What else a request needs to pass once a grant covers it. No grant is used when this refuses it, or asks a person. */
+type Prepare = () => PreparedCall | Promise<PreparedCall>
+type PreparedCall = Refusal | 'asks' | undefined
+
+/** True when a grant lets this request pass; its use is on record then. */
+export async function useGrant(
+  exchange: Decided,
+  parts: Parts,
+  prepare: Prepare | undefined,
+): Promise<boolean | Refusal> {
+  const used = await usePrepared(exchange, parts, prepare)
+  exchange.grantId = undefined
+  if (used === undefined || used === 'asks') return false
+  if (isRefusal(used)) return used
+  exchange.grantId = used.grant.id
+  exchange.takenKey = used.key
+  if (exchange.isOver) await freeKey(exchange, parts)
+  return true
+}
+
+/** Preparing belongs to the thread of the request, grants to the main one: so it is asked twice. */
+async function usePrepared(exchange: Decided, parts: Parts, prepare: Prepare | undefined) {
+  const { grants } = parts
+  const held = suspensionOf(exchange, Buffer.alloc(0), parts)
+  if (prepare === undefined) return grants.use(held)
+  const covered = await grants.covers(held)
+  if (covered !== true) return covered || undefined
+  // The client may leave during each wait: what was reserved then would stay so, and a use of the grant would be lost.
+  const refused = exchange.isOver ? left : await prepare()
+  return refused ?? (exchange.isOver ? left : grants.use(held))
+}
+
+/** Nobody gets it. */
+const left = refuse('invalid_request')
+
+/** Frees the key at the end of an exchange, if the request did not leave. */
+export function releaseKey(exchange: Exchange, parts: Parts): void {
+  if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
+}
+
+/**
+ * Frees the idempotency key of a request that a grant let pass and of which no byte was sent, so that a retry may pass.
+ * If the store fails, the key stays taken, so that no request is sent twice.
+ */
+export async function freeKey(exchange: Exchange, { grants, report }: Parts): Promise<void> {
+  const { takenKey } = exchange
+  if (takenKey === undefined) return
+  exchange.takenKey = undefined
+  try {
+    const failed = await grants.releaseKey(takenKey)
+    if (failed !== undefined) report('an idempotency key could not be freed', new Error(failed.refusal))
+  } catch (error) {
+    report('an idempotency key could not be freed', error)
+  }
+}
+
+/** Lets a call pass when its budgets have something left, and asks a person where a budget says so. */
+export function passBudgets(exchange: Sendable, parts: Parts): StepResult {
+  const outcome = reserveSpend(exchange, parts)
+  if (outcome instanceof Promise) return outcome.then(late => (late === 'asks' ? askPerson(exchange, parts) : late))
+  return outcome === 'asks' ? askPerson(exchange, parts) : outcome
+}
+
+/** `asks`: a budget is used up, and the decision now is that a person must say whether the call passes. */
+type Reserving = Refusal | 'asks' | undefined
+
+/** Reserves what the call can cost in the budgets of its agent. A body that the decision did not need is held then. */
+function reserveSpend(exchange: Sendable, parts: Parts): Reserving | Promise<Reserving> {
+  // Reserved before a grant was used, if that let the call pass.
+  if (parts.budgets === undefined || exchange.spend !== undefined) return undefined
+  const outcome = reserve(exchange, liveCall, parts)
+  return outcome instanceof Promise ? outcome.then(late => goOn(exchange, late, parts)) : holdAt(exchange, outcome)
+}
+
+const liveCall: CallShape<Sendable, Parts> = {
+  isStream: ({ fields, addressing }) => fields.webSocket || addressing.road === 'tunnel',
+  bodyOf,
+}
+
+/** The permit of the circuit was given back while the body was read. */
+function goOn(exchange: Sendable, outcome: ReserveOutcome, parts: Parts): Reserving {
+  return holdAt(exchange, outcome) ?? (exchange.isOver ? undefined : passCircuit(exchange, parts))
+}
+
+/** Turns the decision into one that holds the call, when a budget asks for a person. */
+function holdAt(exchange: Sendable, outcome: ReserveOutcome): Reserving {
+  if (outcome === undefined || !('budget' in outcome)) return outcome
+  const { budget, reason, publicReason } = outcome
+  exchange.decision = heldDecision(exchange.decision, 'budget', { reason, publicReason })
+  exchange.effect = 'Hitl'
+  exchange.heldBudget = budget
+  return 'asks'
+}
+
+function bodyOf(exchange: Sendable, parts: Parts): Buffer | Refusal | Promise<Buffer | Refusal> {
+  const { body, hasBody } = exchange
+  if (body !== undefined) return body
+  return hasBody ? holdBody(exchange, parts) : Buffer.alloc(0)
+}
+
+async function holdBody(exchange: Sendable, parts: Parts): Promise<Buffer | Refusal> {
+  const held = await receiveBody(exchange, parts.config.Proxy.MaxEvaluatedBodyBytes, parts)
+  if (isRefusal(held)) return held
+  return held.complete ? held.bytes : refuse('call_unmetered', tooLong)
+}
+
+const tooLong = 'The body of this call is longer than Proxy:MaxEvaluatedBodyBytes, so its cost cannot be limited.'

@@ -4,8 +4,7 @@ import { VersionDigest } from '../language/format.ts'
 import { compareRules, type Policy } from '../language/model.ts'
 import { hiddenHeaders, type LanguageOptions } from '../language/parse.ts'
 import { type Divided, doAtOnce, doInTurns, rulesPerTurn } from '../turns/turns.ts'
-import { type CompiledRule, compileRule, fieldsOf } from './rule.ts'
-import { IndexBuilder, type RuleIndex } from './rule-index.ts'
+import { type CompiledRule, compileRule, fieldsOf, IndexBuilder, type RuleIndex } from './rule.ts'
 
 export interface CompiledPolicy {
   readonly name: string

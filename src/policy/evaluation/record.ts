@@ -2,7 +2,6 @@ import { type Effect, type ReviewTerms, type Rule, usualTerms } from '../languag
 import type { Facts } from '../request/facts.ts'
 import { once } from '../turns/evaluation.ts'
 import { True } from '../values/truth.ts'
-import { rulesBefore } from './candidates.ts'
 import { chatOf } from './chat.ts'
 import type { Allowed, Decision, DecisionRecord, DecisionSource, MatchedCondition, ShadowOutcome } from './decision.ts'
 import { operationOf } from './operation.ts'
@@ -10,7 +9,7 @@ import { matchedConditions, riskReason, ruleReason, unreadableFields } from './r
 import { askRule, type CompiledRule, type MissingSetting } from './rule.ts'
 import type { Rulebook } from './rulebook.ts'
 import { titleText } from './title.ts'
-import { type RuleWalk, walk } from './walk.ts'
+import { type RuleWalk, rulesBefore, walk } from './walk.ts'
 
 /** The result of an evaluation. It refers to the request, so it must not outlive the decision. */
 export interface DecisionOutcome {

@@ -2,7 +2,7 @@ import type { Activity } from '../../base/activity.ts'
 import { canonicalAddress, literalAddress } from '../../base/address.ts'
 import { parseTarget, type Target } from '../../base/target.ts'
 import { isRecord } from '../values/path.ts'
-import { destinationOf } from './destination.ts'
+import { destinationOf } from './facts.ts'
 import type { AgentFacts, BudgetFacts, RequestBody, RequestHead, SpendFacts } from './input.ts'
 import { readMcpHeads } from './mcp-heads.ts'
 

@@ -142,9 +142,7 @@ function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
 export const noRisk: RiskSource = new RiskAssessment({ ...defaultRisk, score: 0 })
 
 /** Whether there is a body, or one may still come. */
-function mayHaveBody({ body }: Facts): boolean {
-  return body === undefined || body.size !== 0
-}
+const mayHaveBody = ({ bodySize }: Facts): boolean => bodySize !== 0
 
 /** Whether there is a body that is known. */
 function mayAsk(facts: Facts): boolean {

@@ -1,8 +1,8 @@
 /** T77, grants: a client that has left uses none, and leaves nothing reserved. */
 import t from 'tap'
 import type { Decided } from '../../../src/pipeline/exchange.ts'
-import { useGrant } from '../../../src/pipeline/held/grants.ts'
 import type { Parts } from '../../../src/pipeline/parts.ts'
+import { useGrant } from '../../../src/pipeline/steps/review.ts'
 
 /** What `useGrant` does for a request whose client leaves at a step. */
 async function doneFor(leavesAt: 'covers' | 'prepare' | undefined): Promise<readonly string[]> {

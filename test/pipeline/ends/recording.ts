@@ -1,7 +1,7 @@
 /** What is recorded of an agent, and which bodies are held for it. */
 import t from 'tap'
-import { recordingMode, wantsSample } from '../../src/pipeline/recording-mode.ts'
-import { agent } from '../storage/contract/samples.ts'
+import { recordingMode, wantsSample } from '../../../src/pipeline/ends/recording.ts'
+import { agent } from '../../storage/contract/samples.ts'
 
 type Mode = 'off' | 'shapes' | 'samples'
 
