@@ -7,9 +7,9 @@ import { uuid } from '../config/formats.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { readPrivateFile, writePrivateFile } from '../runtime/private-file.ts'
 import type { AgentRecord, Store } from '../storage/store.ts'
+import { probationTrust } from './agent.ts'
 import type { Registry } from './registry.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
-import { probationTrust } from './trust.ts'
 
 interface FirstAdmin {
   /** Storage:DataDirectory. */

@@ -3,8 +3,8 @@ import { type Refusal, refuse } from '../base/refusals.ts'
 import { chosenSecretProblem } from '../config/entropy.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
+import { startingTrust } from './agent.ts'
 import { secretProblem } from './secret.ts'
-import { startingTrust } from './trust.ts'
 
 /** Why an agent cannot be registered with this secret. */
 export function chosenProblem(agent: AgentRecord, secret: string): Refusal | undefined {

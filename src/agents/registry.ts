@@ -3,10 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { FeedFollower } from '../storage/feed.ts'
 import type { AgentChange, AgentKey, AgentRecord, AgentStatus, AuditEntry, Role, Store } from '../storage/store.ts'
-import { type Transition, transitions, trustScore } from './agent.ts'
+import { probationTrust, type Transition, type TrustCause, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
-import { probationTrust, type TrustCause } from './trust.ts'
 import { createTrustWriter, type TrustOptions, type TrustWriter } from './trust-writer.ts'
 
 /** The caller that makes a change, for the audit trail. */

@@ -13,7 +13,7 @@ import {
   type TrustCause,
   type TrustState,
   trustStateOf,
-} from './trust.ts'
+} from './agent.ts'
 
 /** Gateways that judge the same agent at the same time read its trust again, at most this many times. */
 const maxTries = 50

@@ -9,7 +9,6 @@ import { resetConnection } from '../http/reset.ts'
 import type { CurrentLeafs } from '../intercept/current-leafs.ts'
 import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
-import { createReaders } from '../pipeline/answers/readers.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
 import { createEndListeners } from '../pipeline/ends/listeners.ts'
@@ -19,7 +18,7 @@ import { withLog } from '../pipeline/held/replay-log.ts'
 import { withSpan } from '../pipeline/held/replay-span.ts'
 import { createSender } from '../pipeline/outbound/replay.ts'
 import type { OutboundParts, Parts, Reviews } from '../pipeline/parts.ts'
-import { enforce } from '../pipeline/pipeline.ts'
+import { createPipeline } from '../pipeline/pipeline.ts'
 import { end, endFenced, endUnlessActive, forgetGrant } from '../pipeline/rights.ts'
 import { createWatch } from '../pipeline/watch.ts'
 import { createWorkTurns, type WorkTurns } from '../pipeline/work-turns.ts'
@@ -56,7 +55,7 @@ export interface DataPlaneParts
 /** All parts that a proxied request passes. */
 export interface DataPlane {
   /** Builds the pipeline, once human in the loop exists. */
-  roadWith(reviews: Reviews): (arrival: ProxyIncoming) => undefined
+  createPipeline(reviews: Reviews): (arrival: ProxyIncoming) => undefined
   /** Sends approved requests. */
   readonly send: SendRequest
   readonly bounds: Bounds
@@ -112,19 +111,6 @@ function upgradesOf({ Proxy: { AllowUpgrade } }: Config): Parts['allowsUpgrade']
   return host => matchesAnyHost(patterns, host)
 }
 
-function roadOf(
-  parts: OutboundParts,
-  { queue, grants, noteTools }: Reviews,
-  onSettings: Base['onSettings'],
-): (arrival: ProxyIncoming) => undefined {
-  const some = { ...parts, queue, grants, noteTools }
-  const all: { -readonly [P in keyof Parts]: Parts[P] } = { ...some, readers: createReaders(some) }
-  onSettings(() => () => {
-    all.readers = createReaders(some)
-  })
-  return arrival => enforce(arrival, all)
-}
-
 /** Bytes of bodies that wait to be read for their shapes, in all threads. */
 const maxRecordedBytes = 16_777_216
 
@@ -146,7 +132,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     ...{ recorder, config, clock, log, metrics, tracing },
     clientIpOf: dataPlane.clientIpOf,
     ...dataPlane.recent,
-    onTrust: (id, event, requestId) => agents.recordTrust(id, event, requestId),
+    agents,
   })
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
@@ -162,10 +148,10 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
     workTurns,
     metrics,
     verifyToken: dataPlane.verifyToken,
-    agentOf: id => agents.get(id),
+    agents,
     rulebookOf: dataPlane.rulebookOf,
     fencedAs: dataPlane.fencedAs,
-    activityOf: (id, now) => dataPlane.recent.activity.of(id, now),
+    activity: dataPlane.recent.activity,
     clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
     ...createMetering({ config, clock, metrics, prices: upstreams.prices, spend: limits.spend }),
@@ -175,7 +161,7 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))
   return {
-    roadWith: reviews => roadOf(parts, reviews, dataPlane.onSettings),
+    createPipeline: reviews => createPipeline(parts, reviews, dataPlane.onSettings),
     send: withSpan(withLog(createSender(parts), { log, clock, metrics }), parts),
     bounds,
     interception: forward.interception,

@@ -239,7 +239,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
     ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
-    onProxy: dataPlane.roadWith({ ...hitl, noteTools }),
+    onProxy: dataPlane.createPipeline({ ...hitl, noteTools }),
     onManagement: management,
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, recording }, options)

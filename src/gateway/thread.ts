@@ -162,7 +162,7 @@ async function serve() {
   })
   const listening = createListening({
     ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, counts: counters.acceptCounts, report },
-    onProxy: dataPlane.roadWith(reviews),
+    onProxy: dataPlane.createPipeline(reviews),
     onManagement: createManagementRelay(main, report),
     passedSockets: [],
   })

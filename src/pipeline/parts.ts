@@ -1,10 +1,11 @@
+import type { Registry } from '../agents/registry.ts'
 import type { ToolNotes } from '../agents/tools.ts'
-import type { Activity } from '../base/activity.ts'
 import type { Config } from '../config/schema.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
 import type { Interception } from '../intercept/interception.ts'
+import type { ActivityLog } from '../limits/activity.ts'
 import type { Breaker } from '../limits/breaker.ts'
 import type { CallerRate } from '../limits/caller-rate.ts'
 import type { Quota } from '../limits/quota.ts'
@@ -46,8 +47,8 @@ export interface Parts {
   readonly clock: Clock
   /** Verifies a token that this gateway or the configured identity provider issued. */
   readonly verifyToken: Verify
-  /** The agent as it is now. */
-  readonly agentOf: (id: string) => AgentRecord | undefined
+  /** The agents as they are now. */
+  readonly agents: Pick<Registry, 'get'>
   readonly agentRate: CallerRate
   /** Requests under way, by agent. */
   readonly requests: Pick<SharedAmount, 'take' | 'give'>
@@ -63,7 +64,7 @@ export interface Parts {
   readonly allowsUpgrade: (host: string) => boolean
   readonly credentials: Credentials
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
-  readonly activityOf: (agentId: string, now: number) => Activity | undefined
+  readonly activity: Pick<ActivityLog, 'of'>
   /**
    * Set when nothing may be sent because this thread may lack the latest changes: the main thread has given this thread up
    * because it hung, or the gateway cannot reach its database. Absent when neither can be.

@@ -1,8 +1,9 @@
 import { refuse } from '../base/refusals.ts'
+import type { LiveSettings } from '../config/live.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import { replacedBy } from '../http/unreadable.ts'
 import { answer } from './answer.ts'
-import { askReaders } from './answers/readers.ts'
+import { askReaders, createReaders } from './answers/readers.ts'
 import { releaseSpend } from './budgets/reservation.ts'
 import { type Admitted, Exchange, type Sendable, type StepOutcome, type StepResult } from './exchange.ts'
 import { readRefused } from './mcp/requests.ts'
@@ -10,7 +11,7 @@ import type { CallKind, OutboundStep } from './outbound/call.ts'
 import { forward } from './outbound/forward.ts'
 import { live } from './outbound/live.ts'
 import { answerLastHop, awaitCredentials, pickCredentials } from './outbound/upstream-request.ts'
-import type { Parts } from './parts.ts'
+import type { OutboundParts, Parts, Reviews } from './parts.ts'
 import { admit, checkHandshake, checkSize, intercept, releaseSlot } from './steps/admit.ts'
 import { authenticate, refuseMisplaced } from './steps/authenticate.ts'
 import { cancel, decide, readEarly } from './steps/decide.ts'
@@ -70,12 +71,23 @@ const reservations: readonly ((exchange: Exchange, parts: Parts) => void)[] = [
   releaseSpend,
 ]
 
-/** Enforces policy on a request. Returns at once; the steps answer the request. */
-export function enforce(arrival: ProxyIncoming, parts: Parts): undefined {
-  const exchange = new Exchange(arrival, parts.clock.steady())
-  parts.watch.add(exchange)
-  exchange.res.on('close', () => close(exchange, parts))
-  start(exchange, parts)
+/** Enforces policy on each request. Returns at once; the steps answer the request. */
+export function createPipeline(
+  outboundParts: OutboundParts,
+  { queue, grants, noteTools }: Reviews,
+  onSettings: LiveSettings['onChange'],
+): (arrival: ProxyIncoming) => undefined {
+  const some = { ...outboundParts, queue, grants, noteTools }
+  const parts: { -readonly [P in keyof Parts]: Parts[P] } = { ...some, readers: createReaders(some) }
+  onSettings(() => () => {
+    parts.readers = createReaders(some)
+  })
+  return arrival => {
+    const exchange = new Exchange(arrival, parts.clock.steady())
+    parts.watch.add(exchange)
+    exchange.res.on('close', () => close(exchange, parts))
+    start(exchange, parts)
+  }
 }
 
 /** A request starts at most this often. Its rights rarely change more often while it waits. */

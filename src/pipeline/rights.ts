@@ -15,7 +15,7 @@ import type { OutboundParts } from './parts.ts'
 export function isStillAdmitted(exchange: Authenticated, parts: OutboundParts): boolean {
   const { agent, token } = exchange
   if (parts.fencedAs?.() !== undefined) return false
-  const now = parts.agentOf(agent.id)
+  const now = parts.agents.get(agent.id)
   // Another record of an active agent: its trust, its roles or its policy have changed.
   if (now === undefined || (now !== agent && agentProblem(now) !== undefined)) return false
   exchange.agent = now

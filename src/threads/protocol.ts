@@ -1,7 +1,7 @@
 /** Calls between the main thread and the other threads. */
 import type { MessagePort } from 'node:worker_threads'
+import type { TrustCause } from '../agents/agent.ts'
 import type { ToolNotes } from '../agents/tools.ts'
-import type { TrustCause } from '../agents/trust.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { CredentialState } from '../credentials/state.ts'

@@ -1,7 +1,6 @@
 /** Copies of agents and policies in a thread; they follow the main thread's. */
-import { trustScore } from '../agents/agent.ts'
+import { type TrustCause, trustScore } from '../agents/agent.ts'
 import { createSnapshot, type Registry } from '../agents/registry.ts'
-import type { TrustCause } from '../agents/trust.ts'
 import { createSerialQueue } from '../policies/book.ts'
 import { prepare } from '../policies/entry.ts'
 import type { CompiledBook } from '../policies/rulebooks.ts'

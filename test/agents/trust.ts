@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isGainSpent, judge, startTrust, type TrustCause, type TrustState, trustNow } from '../../src/agents/trust.ts'
+import { isGainSpent, judge, startTrust, type TrustCause, type TrustState, trustNow } from '../../src/agents/agent.ts'
 
 const hour = 3_600_000
 const day = 24 * hour

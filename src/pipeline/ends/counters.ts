@@ -70,11 +70,11 @@ export const incidentListener = ({ incidents, clock }: EndParts): EndListener =>
   },
 })
 
-export const trustListener = ({ onTrust }: EndParts): EndListener => ({
+export const trustListener = ({ agents }: EndParts): EndListener => ({
   name: 'trust',
   ended(exchange) {
     const { agent, requestId } = exchange
-    if (agent !== undefined) for (const event of trustEvents(exchange)) onTrust(agent.id, event, requestId)
+    if (agent !== undefined) for (const event of trustEvents(exchange)) agents.recordTrust(agent.id, event, requestId)
   },
 })
 

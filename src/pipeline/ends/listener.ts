@@ -1,3 +1,4 @@
+import type { Registry } from '../../agents/registry.ts'
 import type { Target } from '../../base/target.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ActivityLog } from '../../limits/activity.ts'
@@ -82,5 +83,5 @@ export interface EndParts {
   readonly metrics: Metrics
   /** Undefined when traces are not recorded. */
   readonly tracing: Tracing | undefined
-  readonly onTrust: (agentId: string, event: TrustEvent, requestId: string) => void
+  readonly agents: Pick<Registry, 'recordTrust'>
 }

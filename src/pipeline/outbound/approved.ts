@@ -91,11 +91,11 @@ export class ApprovedCall implements Call {
 export function openApproved(
   request: HeldRequest,
   context: SendContext,
-  { agentOf }: OutboundParts,
+  { agents }: OutboundParts,
 ): ApprovedCall | Refusal {
   const target = parseTarget(request.url)
   if (typeof target === 'string') return refuse('invalid_target', target)
-  const agent = agentOf(context.agentId)
+  const agent = agents.get(context.agentId)
   if (agent === undefined) return refuse('unauthenticated')
   return keyProblem(agent, context) ?? new ApprovedCall(request, context, { agent, target })
 }
@@ -109,7 +109,7 @@ export const approved: CallKind<ApprovedCall> = {
   stillHolds({ context, rulebook }, parts) {
     const fenced = parts.fencedAs?.()
     if (fenced !== undefined) return refuse(fenced)
-    const agent = parts.agentOf(context.agentId)
+    const agent = parts.agents.get(context.agentId)
     if (agent === undefined) return agentProblem(agent)
     const problem = agentProblem(agent) ?? keyProblem(agent, context)
     return problem ?? (parts.rulebookOf(agent) === rulebook ? undefined : 'again')

@@ -74,7 +74,7 @@ export abstract class RequestView<C extends Call> implements RequestHead {
   }
 
   get activity(): Activity | undefined {
-    return this.parts.activityOf(this.call.agent.id, this.now)
+    return this.parts.activity.of(this.call.agent.id, this.now)
   }
 
   get spend(): SpendFacts | undefined {

@@ -45,7 +45,7 @@ export function authenticate(exchange: Exchange, parts: Parts): StepResult {
 }
 
 function findAgent(exchange: Exchange, claims: Claims | TokenProblem, parts: Parts): StepOutcome {
-  const agent = typeof claims === 'string' ? undefined : parts.agentOf(claims.sub)
+  const agent = typeof claims === 'string' ? undefined : parts.agents.get(claims.sub)
   if (typeof claims === 'string' || agent === undefined) {
     const problem = typeof claims === 'string' ? claims : 'unknown_agent'
     return refuseToken(problem, tokenField(exchange, parts))

@@ -1,9 +1,8 @@
 import { isRecord, typeName } from '../../values/path.ts'
 import { False, missing, True, type Truth } from '../../values/truth.ts'
 import { ConditionError } from '../problems.ts'
-import { buildEq, buildHasAll, buildIn, type ElementTest } from './equality.ts'
+import * as tests from './element-tests.ts'
 import { buildBetween, buildOrdering } from './ordering.ts'
-import * as text from './text-tests.ts'
 import { type Operand, readWords } from './values.ts'
 
 /** An operator by one of its names; negated ones are the exact logical negation of their positive form. */
@@ -25,7 +24,7 @@ export interface PositiveForm {
   readonly takesList: boolean
   /** Value taken when the author wrote none. */
   readonly standard?: string
-  readonly build: (operand: Operand) => ElementTest
+  readonly build: (operand: Operand) => tests.ElementTest
 }
 
 function element(name: string, build: PositiveForm['build'], suits: PositiveForm['suits'] = 'any'): PositiveForm {
@@ -59,7 +58,7 @@ function isEmpty(value: unknown): boolean {
 
 const typeNames = ['string', 'number', 'boolean', 'null', 'array', 'object']
 
-function buildTypeIs(operand: Operand): ElementTest {
+function buildTypeIs(operand: Operand): tests.ElementTest {
   const words = readWords(operand.value)
   const names = words.map(word => word.toLowerCase())
   const wrong = names.find(name => !typeNames.includes(name))
@@ -69,12 +68,12 @@ function buildTypeIs(operand: Operand): ElementTest {
 
 const ordering = (name: 'gt' | 'gte' | 'lt' | 'lte') =>
   element(name, operand => buildOrdering(name, operand), 'ordering')
-const piece = (name: text.PieceName) => element(name, operand => text.buildPiece(name, operand), 'text')
+const piece = (name: tests.PieceName) => element(name, operand => tests.buildPiece(name, operand), 'text')
 
 const forms = {
-  eq: element('eq', buildEq),
-  in: ofList(element('in', buildIn)),
-  hasAll: { name: 'hasAll', asks: 'list', suits: 'any', takesList: true, build: buildHasAll },
+  eq: element('eq', tests.buildEq),
+  in: ofList(element('in', tests.buildIn)),
+  hasAll: { name: 'hasAll', asks: 'list', suits: 'any', takesList: true, build: tests.buildHasAll },
   gt: ordering('gt'),
   gte: ordering('gte'),
   lt: ordering('lt'),
@@ -83,15 +82,15 @@ const forms = {
   startsWith: piece('startsWith'),
   endsWith: piece('endsWith'),
   contains: piece('contains'),
-  like: element('like', text.buildLike, 'text'),
-  pathMatches: ofList(element('pathMatches', text.buildPathMatches)),
-  hostMatches: ofList(element('hostMatches', text.buildHostMatches, 'text')),
-  matches: element('matches', text.buildMatches, 'text'),
-  ipIn: ofList(element('ipIn', text.buildIpIn, 'text')),
+  like: element('like', tests.buildLike, 'text'),
+  pathMatches: ofList(element('pathMatches', tests.buildPathMatches)),
+  hostMatches: ofList(element('hostMatches', tests.buildHostMatches, 'text')),
+  matches: element('matches', tests.buildMatches, 'text'),
+  ipIn: ofList(element('ipIn', tests.buildIpIn, 'text')),
   exists: flag('exists', value => value !== missing),
   isEmpty: flag('isEmpty', isEmpty),
   typeIs: { name: 'typeIs', asks: 'whole', suits: 'any', takesList: true, build: buildTypeIs },
-  detects: ofList(element('detects', text.buildDetects, 'text')),
+  detects: ofList(element('detects', tests.buildDetects, 'text')),
 } as const satisfies Record<string, PositiveForm>
 
 /** Canonical name, positive form, further names. A name other than that of its form is the negation. */

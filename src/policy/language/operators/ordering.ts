@@ -1,7 +1,7 @@
 import { compareNumeric, isNumeric, type Numeric, parseNumeric } from '../../values/numbers.ts'
 import { False, True, type Truth, Unreadable } from '../../values/truth.ts'
 import { ConditionError } from '../problems.ts'
-import type { ElementTest } from './equality.ts'
+import type { ElementTest } from './element-tests.ts'
 import { type Operand, readWords } from './values.ts'
 
 export type OrderingName = 'gt' | 'gte' | 'lt' | 'lte'

@@ -12,7 +12,7 @@ import {
   unknown,
   unreadable,
 } from '../../values/truth.ts'
-import type { ElementTest } from './equality.ts'
+import type { ElementTest } from './element-tests.ts'
 import type { Operator } from './operators.ts'
 
 type Ask = (value: unknown) => Truth
