@@ -113,6 +113,8 @@ async function consentTo(
       `${name} is no credential of type RefreshToken or Connect in ${configuration.file ?? 'gateway.yaml'}.`,
     )
   }
+  if (setting.ClientId === undefined)
+    throw new StartupError(`${name} has no ClientId: connect the account in the console.`)
   // A person who has consented would have to do it again.
   if (!isAccountOf(setting, account)) throw new UsageError(usageOf(setting))
   const given = { clock: systemClock, lookup: systemLookup, env: shell.env }

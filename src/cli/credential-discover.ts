@@ -54,8 +54,11 @@ export async function run(shell: Shell): Promise<number> {
     const [issuer] = issuers
     if (issuer === undefined) throw new StartupError(`${url} names no authorization server.`)
     const redirectUri = values['redirect-uri'] ?? ownRedirect
-    const clientId =
-      values.register === true ? await registeredClient(await discovered(issuer, ask), redirectUri, ask) : null
+    const registered =
+      values.register === true
+        ? await registeredClient(await discovered(issuer, ask), { redirectUri, isConfidential: false }, ask)
+        : undefined
+    const clientId = registered?.id ?? null
     if (values.json === true) printJson(shell, { ok: true, url, issuers, scopes, clientId })
     else shell.print(entriesOf(url, { issuers, scopes, clientId }).trimEnd())
     return 0

@@ -53,7 +53,7 @@ export const credentials = objects(
     ),
     TokenUrl: optional('Address of the server that issues tokens.', httpsUrl),
     ClientId: optional(
-      'Client that the gateway is at that server; of GitHubApp the id of the app, of Vault that of an AppRole.',
+      'Client that the gateway is at that server; of GitHubApp the id of the app, of Vault that of an AppRole. Connect needs none where the gateway can be one itself.',
     ),
     ClientAuth: choice(
       ['Basic', 'Post', 'PrivateKeyJwt', 'Assertion', 'None'],
@@ -114,6 +114,9 @@ const agentTypes: ReadonlySet<string> = new Set(['AgentTokenExchange', 'IdJag'])
 
 export const isForAgentToken = ({ Type }: Pick<CredentialSetting, 'Type'>): boolean => agentTypes.has(Type)
 
+/** Whether the gateway is a client that it makes itself: see docs/credentials.md. */
+const isOwnClient = ({ Type, ClientId }: CredentialSetting): boolean => Type === 'Connect' && ClientId === undefined
+
 /** What is wrong with the secrets; undefined when nothing is. */
 export function secretsProblem(settings: CredentialSettings): string | undefined {
   return entriesProblem(settings.Secrets, secret => {
@@ -168,6 +171,7 @@ function secretProblem(entry: CredentialSetting, known: readonly SecretSetting[]
   if (RefreshToken !== undefined && !isKnown(RefreshToken)) return 'RefreshToken must name an entry of Secrets'
   const problem = agentTokenProblem(entry, isKnown)
   if (problem !== undefined) return problem
+  if (isOwnClient(entry)) return Secret === undefined ? undefined : 'ClientId must be set with Secret'
   if (ClientAuth !== 'None') return isKnown(Secret) ? undefined : 'Secret must name an entry of Secrets'
   if (!isPublic.has(Type)) return `ClientAuth must not be None for ${Type}`
   return Secret === undefined ? undefined : 'Secret must not be set with ClientAuth None'
@@ -192,8 +196,16 @@ function agentTokenProblem(
 }
 
 /** A document says where people consent; without one the settings must. */
-function consentProblem({ Type, TokenUrl, AuthorizationUrl, Parameters, Per }: CredentialSetting): string | undefined {
+function consentProblem({
+  Type,
+  ClientId,
+  TokenUrl,
+  AuthorizationUrl,
+  Parameters,
+  Per,
+}: CredentialSetting): string | undefined {
   if (Type === 'Connect') {
+    if (ClientId === undefined && TokenUrl !== undefined) return 'ClientId must be set with TokenUrl'
     return TokenUrl !== undefined && AuthorizationUrl === undefined
       ? 'AuthorizationUrl must be set beside TokenUrl'
       : undefined
@@ -224,7 +236,7 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
   Basic: ['Subject'],
   ClientCredentials: ['ClientId'],
   RefreshToken: ['ClientId'],
-  Connect: ['ClientId'],
+  Connect: [],
   JwtBearer: [],
   TokenExchange: [],
   AgentTokenExchange: ['ClientId'],

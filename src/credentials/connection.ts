@@ -17,7 +17,7 @@ import {
   finishCodeConsent,
   parametersIn,
 } from './consent.ts'
-import type { SourceParts } from './obtain.ts'
+import type { ClientUse, OwnClients } from './own-clients.ts'
 import type { SealingKeys } from './stored-row.ts'
 
 /** Time that a person has, milliseconds. */
@@ -26,7 +26,7 @@ const consentMs = 600_000
 export interface ConsentParts {
   readonly table: Pick<StoredCredentialTable, 'keepConsent' | 'takeConsent'>
   readonly sealingKeys: SealingKeys
-  readonly sourceParts: SourceParts
+  readonly clients: Pick<OwnClients, 'use'>
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -40,24 +40,28 @@ export interface BegunConnection {
 }
 
 /** What is sealed until a consent ends. */
-interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey {
+interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, Pick<AskedConnection, 'clientId'> {
   readonly session: string
+}
+
+interface AskedConnection {
+  readonly key: CredentialKey
+  readonly personId: string
+  readonly redirectUri: string
+  /** Undefined: that of the settings. */
+  readonly clientId: string | undefined
 }
 
 /** Rejects with a CredentialError when its server does not say where people consent. */
 export async function beginConnection(
   setting: CredentialSetting,
-  {
-    key,
-    personId,
-    redirectUri,
-  }: { readonly key: CredentialKey; readonly personId: string; readonly redirectUri: string },
-  { table, sealingKeys, sourceParts, clock }: ConsentParts,
+  { key, personId, redirectUri, clientId }: AskedConnection,
+  { table, sealingKeys, clients, clock }: ConsentParts,
 ): Promise<BegunConnection> {
-  const { url, ...begun } = await beginCodeConsent(requestOf(setting, sourceParts), redirectUri)
+  const { url, ...begun } = await clients.use(setting, clientId, use => beginCodeConsent(requestOf(use), redirectUri))
   const session = randomBytes(32).toString('base64url')
   const hash = digestOf(begun.state)
-  const kept: KeptConsent = { ...begun, ...key, session: digestOf(session) }
+  const kept: KeptConsent = { ...begun, ...key, clientId, session: digestOf(session) }
   const sealed = seal(sealingKeys[0], labelOf(hash, personId), Buffer.from(JSON.stringify(kept)))
   const now = clock.now()
   const expiresAt = now + consentMs
@@ -78,6 +82,7 @@ export interface ConnectionAnswer {
 /** A consent that was taken: nobody can end it again. */
 export interface TakenConnection {
   readonly key: CredentialKey
+  readonly clientId: string | undefined
   /** Rejects with a CredentialError when the server refuses. */
   finish(setting: CredentialSetting, onUntaken: ConsentRequest['onUntaken']): Promise<Consented>
 }
@@ -85,7 +90,7 @@ export interface TakenConnection {
 /** Undefined when it was not begun, has ended, or is that of another person, tab or credential. It is used up all the same. */
 export async function takeConnection(
   { name, personId, session, answer }: ConnectionAnswer,
-  { table, sealingKeys, sourceParts, clock }: ConsentParts,
+  { table, sealingKeys, clients, clock }: ConsentParts,
 ): Promise<TakenConnection | undefined> {
   const hash = digestOf(answer.get('state') ?? '')
   const taken = await table.takeConsent(hash, clock.now())
@@ -97,7 +102,9 @@ export async function takeConnection(
   if (!isTab || kept.name !== name) return undefined
   return {
     key: { name, subject: kept.subject },
-    finish: (setting, onUntaken) => finishCodeConsent({ ...requestOf(setting, sourceParts), onUntaken }, kept, answer),
+    clientId: kept.clientId,
+    finish: (setting, onUntaken) =>
+      clients.use(setting, kept.clientId, use => finishCodeConsent({ ...requestOf(use), onUntaken }, kept, answer)),
   }
 }
 
@@ -106,7 +113,7 @@ const labelOf = (hash: string, personId: string): string => `consent:${personId}
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-const requestOf = (setting: CredentialSetting, parts: SourceParts): ConsentRequest => ({
+const requestOf = ({ setting, parts }: ClientUse): ConsentRequest => ({
   ...{ setting, parts, authorizationUrl: setting.AuthorizationUrl },
   more: parametersIn(setting.Parameters),
   signal: AbortSignal.timeout(consentMs),

@@ -3,6 +3,7 @@
  * servers that are not trusted: they are compared with the settings, and never lead to a host that these do not name.
  */
 import * as oauth from 'oauth4webapi'
+import { clientMetadata } from './client-document.ts'
 import { CredentialError } from './state.ts'
 
 /** Reads a document, or posts one, past the egress guard and without redirects. */
@@ -66,33 +67,63 @@ export async function assertIssuer(issuer: string, url: string, ask: AskDocument
   )
 }
 
-/** RFC 7591: a public client for people who consent. Returns its id. */
+/** RFC 7591: what the gateway is for this server from now on. */
+interface NewClient {
+  readonly id: string
+  readonly auth: 'Basic' | 'Post' | 'None'
+  /** Shown to nobody. */
+  readonly secret: string | undefined
+  /** Milliseconds since the epoch; null: its secret does not end. */
+  readonly endsAt: number | null
+}
+
+interface RegistrationRequest {
+  readonly redirectUri: string
+  /** Whether the caller can keep a secret. */
+  readonly isConfidential: boolean
+}
+
+/** Names of RFC 7591 section 2, the best one first. */
+const authentications = {
+  client_secret_basic: 'Basic',
+  client_secret_post: 'Post',
+  none: 'None',
+} as const satisfies Record<string, NewClient['auth']>
+
+/** RFC 7591: a client for people who consent. */
 export async function registeredClient(
   server: oauth.AuthorizationServer,
-  redirectUri: string,
+  { redirectUri, isConfidential }: RegistrationRequest,
   ask: AskDocument,
-): Promise<string> {
+): Promise<NewClient> {
   if (server.registration_endpoint === undefined) {
     throw new CredentialError('failing', `${server.issuer} registers no clients: get a ClientId from who runs it.`)
   }
-  const isLoopback = redirectUri.startsWith('http://127.0.0.1')
-  const metadata = {
-    ...{ client_name: 'agent-gateway', redirect_uris: [redirectUri], response_types: ['code'] },
-    ...{ grant_types: ['authorization_code', 'refresh_token'], token_endpoint_auth_method: 'none' },
-    application_type: isLoopback ? 'native' : 'web',
-  }
+  // RFC 8414 section 2 has the usual one.
+  const { token_endpoint_auth_methods_supported: supported = ['client_secret_basic'] } = server
+  const wanted = isConfidential ? Object.keys(authentications).find(name => supported.includes(name)) : 'none'
+  const metadata = clientMetadata(redirectUri, wanted ?? 'none')
   const answer = await oauth.dynamicClientRegistrationRequest(server, metadata, {
     [oauth.customFetch]: (url, { body }) => ask(url, String(body)),
   })
   const client = await oauth.processDynamicClientRegistrationResponse(answer).catch(() => {
     throw new CredentialError('failing', `${server.issuer} refuses to register a client (status ${answer.status}).`)
   })
-  const { token_endpoint_auth_method: method = 'none', client_id: id } = client
+  const { token_endpoint_auth_method: method = wanted ?? 'none', client_id: id } = client
   if (!clientName.test(id))
     throw new CredentialError('failing', `${server.issuer} registers a client without a usable id.`)
-  if (method === 'none') return id
-  throw new CredentialError('failing', `${server.issuer} registers no public clients: get a ClientId from who runs it.`)
+  const [, auth] = Object.entries(authentications).find(([name]) => name === method) ?? []
+  if (!isConfidential && auth !== 'None')
+    throw new CredentialError('failing', `${server.issuer} registers no public clients: ${confidential}`)
+  if (auth === 'None') return { id, auth, secret: undefined, endsAt: null }
+  const { client_secret: secret, client_secret_expires_at: seconds } = client
+  if (auth === undefined || typeof secret !== 'string' || !clientName.test(secret))
+    throw new CredentialError('failing', `${server.issuer} registers a client that the gateway cannot be.`)
+  return { id, auth, secret, endsAt: typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : null }
 }
+
+const confidential =
+  'use the type Connect without ClientId, with which the gateway registers itself, or get a ClientId from who runs it.'
 
 /** RFC 6749 appendix A.1: people see it in a terminal, and it stands in the settings. */
 const clientName = /^[\x20-\x7e]{1,1000}$/

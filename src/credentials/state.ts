@@ -35,9 +35,12 @@ export const isFresh = (state: CredentialState | undefined, now: number): state 
 export class CredentialError extends Error {
   override readonly name = 'CredentialError'
   readonly kind: CredentialProblem['kind']
+  /** What the server calls it (RFC 6749 section 5.2), if it said so. */
+  readonly code: string | undefined
 
-  constructor(kind: CredentialProblem['kind'], message: string) {
+  constructor(kind: CredentialProblem['kind'], message: string, code?: string) {
     super(message)
     this.kind = kind
+    this.code = code
   }
 }

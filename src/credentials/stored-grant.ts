@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
-import {
-  type CredentialKey,
-  type StoredCredential,
-  type StoredCredentialTable,
-  subjectFacts,
-} from '../storage/credentials.ts'
+import type { CredentialKey, StoredCredential, StoredCredentialTable } from '../storage/credentials.ts'
 import type { AuditEntry } from '../storage/store.ts'
+import { credentialEntry } from './audit.ts'
 import { limitOf, type Obtained, type SourceParts } from './obtain.ts'
+import type { OwnClients } from './own-clients.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
@@ -31,8 +28,10 @@ import {
 } from './stored-row.ts'
 import type { Redeemed } from './token-requests.ts'
 
-export interface StoredGrantParts extends Omit<SourceParts, 'clock'> {
+export interface StoredGrantParts extends Pick<SourceParts, 'secrets'> {
   readonly clock: Clock
+  /** They speak with token servers: loaded when the first one is needed. */
+  readonly clients: () => Promise<Pick<OwnClients, 'redeem' | 'revoke'>>
   readonly table: StoredCredentialTable
   readonly sealingKeys: SealingKeys
   /** Called when the value is another one, before the change is in force: undefined when nothing may be sent any more. */
@@ -147,8 +146,7 @@ export class StoredGrant {
   /** No gateway sends it any more: a server that does not answer is told to people alone. False: it is not revoked. */
   async revoke(revoked: Revocable): Promise<boolean> {
     try {
-      const { revoke } = await import('./token-requests.ts')
-      return await revoke(this.#setting, this.#parts, { ...revoked, signal: AbortSignal.timeout(this.#limitMs) })
+      return await (await this.#parts.clients()).revoke(this.#setting, revoked)
     } catch (error) {
       this.#parts.report('a token could not be revoked at its server', error)
       return false
@@ -187,7 +185,8 @@ export class StoredGrant {
       ...{ version: row.version + 1, state: 'ready', rotates: 1 },
       held: { refreshToken: seed, seeds: withSeed(row.held.seeds, seed) },
     }
-    const entry = this.#entry('credential.connected', { from: 'settings' })
+    const at = this.#parts.clock.now()
+    const entry = credentialEntry(this.#key, { what: 'connected', at, facts: { from: 'settings' } })
     await this.#parts.table.put(this.#sealed(next), { entry })
     return this.#read()
   }
@@ -215,8 +214,8 @@ export class StoredGrant {
     const { refreshToken, seeds, account } = row.held
     if (refreshToken === undefined) throw notRenewable(this.#setting, row, this.#parts.clock.now())
     try {
-      const { redeem } = await import('./token-requests.ts')
-      return await redeem(this.#setting, this.#parts, { refreshToken, signal })
+      const clients = await this.#parts.clients()
+      return await clients.redeem(this.#setting, { refreshToken, account }, signal)
     } catch (error) {
       if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
       const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds, account } }
@@ -235,7 +234,8 @@ export class StoredGrant {
       ...{ version: row.version + 1, state: 'ready', rotates: rotatesAfter(row, refreshToken) },
       held: { ...held, access: { token: value, at, until } },
     }
-    const rotated = this.#entry('credential.renewed', { version: next.version })
+    const facts = { version: next.version }
+    const rotated = credentialEntry(this.#key, { what: 'renewed', at: this.#parts.clock.now(), facts })
     const stored = this.#sealed(next)
     // A person has taken the grant back, or granted another one.
     if (this.#latest.version > row.version) return this.#discard(next)
@@ -290,11 +290,5 @@ export class StoredGrant {
 
   #sealed(row: OpenedRow): StoredCredential {
     return sealRow(this.#parts.sealingKeys, this.#key, row)
-  }
-
-  #entry(action: string, facts: AuditEntry['details']): AuditEntry {
-    const { name, subject } = this.#key
-    const details = { ...subjectFacts(subject), ...facts }
-    return { at: this.#parts.clock.now(), actor: 'gateway', action, subject: name, requestId: null, details }
   }
 }

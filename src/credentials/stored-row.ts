@@ -19,6 +19,19 @@ export interface AccountFacts {
   readonly scope: string | null
   /** Who it is at its server, as that says; null when it does not. */
   readonly login: string | null
+  /** Client to which it was granted; absent: that of the settings. */
+  readonly clientId?: string | undefined
+}
+
+/** A client that the gateway has registered, and where. */
+export interface RegisteredClient {
+  readonly id: string
+  readonly auth: 'Basic' | 'Post' | 'None'
+  readonly secret: string | undefined
+  /** Milliseconds since the epoch; null: its secret does not end. */
+  readonly endsAt: number | null
+  readonly issuer: string
+  readonly redirectUri: string
 }
 
 /** What a person has granted. One of the tokens is there. */
@@ -33,6 +46,8 @@ export interface Granted {
 interface HeldTokens extends Granted {
   /** SHA-256 of first refresh tokens of the settings that were used, the latest last: none is used twice. */
   readonly seeds: readonly string[]
+  /** In the row of `clientSubject` alone. */
+  readonly client?: RegisteredClient
 }
 
 /** A row that could be opened. */
@@ -96,13 +111,15 @@ export function accessOf({ held: { access }, state }: OpenedRow, now: number): S
 export interface Revocable {
   readonly token: string
   readonly hint: 'refresh_token' | 'access_token'
+  readonly clientId?: string | undefined
 }
 
-export const revocable = (row: OpenedRow | undefined): Revocable | undefined => row && revocableOf(row.held)
+export const revocable = (row: OpenedRow | undefined): Revocable | undefined =>
+  row && revocableOf(row.held, row.held.account?.clientId)
 
-export function revocableOf({ refreshToken, access }: Granted): Revocable | undefined {
-  if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token' }
-  return access && { token: access.token, hint: 'access_token' }
+export function revocableOf({ refreshToken, access }: Granted, clientId: string | undefined): Revocable | undefined {
+  if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token', clientId }
+  return access && { token: access.token, hint: 'access_token', clientId }
 }
 
 /** A stored token with less left, or with less than half of a short life, milliseconds. */

@@ -164,7 +164,7 @@ function problemOf(error: unknown, refusals = needsPerson): unknown {
   if (error instanceof oauth.ResponseBodyError) {
     const code = /^[\w.-]{1,64}$/.test(error.error) ? error.error : 'an error'
     const kind = refusals.has(code) ? 'needed' : 'failing'
-    return new CredentialError(kind, `The token server answers ${code} (status ${error.status}).`)
+    return new CredentialError(kind, `The token server answers ${code} (status ${error.status}).`, code)
   }
   // Messages of the library say what is wrong with the answer, and never what is in it.
   return error instanceof Error && unusable.some(kind => error instanceof kind)

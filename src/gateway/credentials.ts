@@ -7,7 +7,6 @@ import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
-import type { SealingKeys } from '../credentials/stored-row.ts'
 import { type CredentialTable, createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -29,7 +28,7 @@ export interface KeptCredentials {
   readonly table: CredentialTable
   readonly keepers: CredentialKeepers
   /** Undefined until the store is followed. */
-  readonly sealingKeys: () => SealingKeys | undefined
+  readonly grants: () => Pick<GrantMaker, 'sealingKeys' | 'clients'> | undefined
   /** For requests of the gateway to token servers. */
   readonly sourceParts: SourceParts
   states(): readonly CredentialState[]
@@ -96,7 +95,7 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
 
   return {
     ...{ table, keepers, sourceParts, states, need, noteUse },
-    sealingKeys: opened.sealingKeys,
+    grants: opened.grants,
     follow: listener => listeners.push(listener),
     async followStore(stored) {
       notes.useStore(stored)
@@ -151,7 +150,7 @@ function openKeepers(config: Config, { clock, sourceParts, onState, notes }: Kee
     return subject === undefined ? keeper.renewed(refused) : agentKeepers.renewed(keeper.setting, subject, refused)
   }
   return {
-    ...{ keepers, agentKeepers, need, sealingKeys: () => grants?.sealingKeys },
+    ...{ keepers, agentKeepers, need, grants: () => grants },
     async followStore(stored: CredentialStore) {
       grants = createGrants(stored, { ...sourceParts, clock })
       for (const kept of keepers.all) grants.add(kept)

@@ -1,7 +1,9 @@
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Config } from '../config/schema.ts'
+import { credentialEntry } from '../credentials/audit.ts'
 import { CredentialKeeper, type KeeperParts } from '../credentials/keeper.ts'
 import type { SourceParts } from '../credentials/obtain.ts'
+import type { OwnClients } from '../credentials/own-clients.ts'
 import { type StoredType, sources } from '../credentials/sources.ts'
 import type { CredentialError } from '../credentials/state.ts'
 import { StoredGrant, type StoredGrantParts } from '../credentials/stored-grant.ts'
@@ -12,6 +14,7 @@ import { type CredentialKey, type CredentialNotes, keyText, parseKey, subjectFac
 import type { Store } from '../storage/store.ts'
 import { credentialRenewals } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { consoleUrlOf } from './base.ts'
 import type { CredentialKeepers, KeptCredential } from './credential-keepers.ts'
 import { sealingKeys } from './keys.ts'
 
@@ -47,6 +50,8 @@ const isStored = (type: CredentialSetting['Type']): type is StoredType => type =
 
 export interface GrantMaker {
   readonly sealingKeys: SealingKeys
+  /** What speaks with token servers is loaded when the first one is needed. */
+  readonly clients: () => Promise<OwnClients>
   /** Gives a credential what the store has of it, if it keeps such ones. */
   add(kept: KeptCredential): void
 }
@@ -57,14 +62,17 @@ export function createGrants(
   parts: SourceParts & { readonly clock: Clock },
 ): GrantMaker {
   const keys = sealingKeys(config, identity.tokens.secret)
+  const { clock, secrets } = parts
+  const own = { table: store.credentials, sealingKeys: keys, sourceParts: parts, clock, origin: consoleUrlOf(config) }
+  const clients = async () => new (await import('../credentials/own-clients.ts')).OwnClients(own)
   return {
-    sealingKeys: keys,
+    ...{ sealingKeys: keys, clients },
     add(kept) {
       const { keeper, key } = kept
       if (!isStored(keeper.setting.Type)) return
       const onChange: StoredGrantParts['onChange'] = (...what) => keeper.adopt(...what)
       const more = { table: store.credentials, sealingKeys: keys, onChange, report }
-      kept.grant = new StoredGrant(keeper.setting, { ...parts, ...more }, key.subject)
+      kept.grant = new StoredGrant(keeper.setting, { clock, secrets, clients, ...more }, key.subject)
     },
   }
 }
@@ -125,11 +133,9 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
   }
 }
 
-function notesOf({ name, subject }: CredentialKey, { kind, message }: CredentialError, at: number): CredentialNotes {
-  const facts = subjectFacts(subject)
-  const details = { ...facts, state: kind, problem: message }
-  const entry = { at, actor: 'gateway', action: 'credential.failed', subject: name, requestId: null, details }
+function notesOf(key: CredentialKey, { kind, message }: CredentialError, at: number): CredentialNotes {
+  const entry = credentialEntry(key, { what: 'failed', at, facts: { state: kind, problem: message } })
   if (kind !== 'needed') return { entry }
-  const data = { agentId: '', ...facts, credential: name, cause: message }
+  const data = { agentId: '', ...subjectFacts(key.subject), credential: key.name, cause: message }
   return { entry, event: { type: 'credentialNeeded', at, hitlId: null, data } }
 }

@@ -2,12 +2,19 @@ import type { By, Registry } from '../agents/registry.ts'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { type AccountOf, keyFor, keyOfAccount, mayConnect } from '../credentials/accounts.ts'
-import type { ConsentParts } from '../credentials/connection.ts'
+import { credentialEntry } from '../credentials/audit.ts'
+import { redirectUriOf } from '../credentials/client-document.ts'
 import type { Consented } from '../credentials/consent.ts'
-import { limitOf } from '../credentials/obtain.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
-import { type Granted, openOrEmpty, revocable, revocableOf, type SealingKeys } from '../credentials/stored-row.ts'
+import {
+  type AccountFacts,
+  type Granted,
+  openOrEmpty,
+  type Revocable,
+  revocable,
+  revocableOf,
+} from '../credentials/stored-row.ts'
 import { type AccountView, accountView, viewOf } from '../credentials/view.ts'
 import type { Person } from '../hitl/model.ts'
 import type {
@@ -19,6 +26,7 @@ import type {
 import {
   agentSubject,
   type CredentialKey,
+  clientSubject,
   keyText,
   type StoredCredential,
   subjectFacts,
@@ -31,6 +39,8 @@ export interface AccountParts extends Pick<Base, 'config' | 'clock' | 'store' | 
   readonly registry: Pick<Registry, 'get'>
   readonly kept: KeptCredentials
 }
+
+interface KeptGrant extends Consented, Pick<AccountFacts, 'clientId'> {}
 
 /** Accounts that a page of accounts shows at most. */
 const maxShown = 1_000
@@ -56,10 +66,14 @@ export class ManagedAccounts {
   async list(name: string): Promise<readonly AccountView[] | undefined> {
     if (this.#settingOf(name)?.Type !== 'Connect') return undefined
     const rows = await this.#parts.store.credentials.list({ name }, maxShown)
-    return rows.map(row => this.#view(row))
+    return rows.filter(({ subject }) => subject !== clientSubject).map(row => this.#view(row))
   }
 
-  async begin(name: string, of: AccountOf, { person }: AskingPerson): Promise<ConnectionOffer | Refusal | undefined> {
+  async begin(
+    name: string,
+    of: AccountOf,
+    { person, by }: AskingPerson,
+  ): Promise<ConnectionOffer | Refusal | undefined> {
     const { config, clock } = this.#parts
     const setting = this.#settingOf(name)
     if (setting === undefined) return undefined
@@ -68,9 +82,16 @@ export class ManagedAccounts {
     if (isRefusal(key)) return key
     const origin = consoleUrlOf(config)
     if (origin === undefined) return refuse('wrong_state', noOrigin)
-    const asked = { key, personId: person.id, redirectUri: `${origin}/console/connected/${name}` }
     const { beginConnection } = await import('../credentials/connection.ts')
-    const begun = await explained(beginConnection(setting, asked, this.#connections()))
+    const connections = await this.#connections()
+    const asked = { key, personId: person.id, redirectUri: redirectUriOf(name, origin) }
+    const noteOf = (facts: AuditEntry['details']) =>
+      credentialEntry(key, { what: 'registered', at: clock.now(), by, facts })
+    const begun = await explained(
+      connections.clients
+        .forConsent(setting, noteOf)
+        .then(clientId => beginConnection(setting, { ...asked, clientId }, connections)),
+    )
     if (isRefusal(begun)) return begun
     const { agentId = null, ownerId = null } = subjectFacts(key.subject)
     const { hosts, scope } = viewOf(setting, [], { upstreams: config.Upstreams, clock })
@@ -86,16 +107,16 @@ export class ManagedAccounts {
     if (setting?.Type !== 'Connect') return undefined
     const { takeConnection } = await import('../credentials/connection.ts')
     const given = { name, personId: person.id, session, answer: new URLSearchParams(answer) }
-    const taken = await takeConnection(given, this.#connections())
+    const taken = await takeConnection(given, await this.#connections())
     if (taken === undefined) return refuse('wrong_state', notBegun)
-    const { key } = taken
-    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, granted)
+    const { key, clientId } = taken
+    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, revocableOf(granted, clientId))
     const consented = await explained(taken.finish(setting, withdraw))
     if (isRefusal(consented)) return consented
     // Rights may have been lost since the consent was begun, and while its server was asked.
     const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
     const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
-    if (problem === undefined) return this.#keep(key, consented, by)
+    if (problem === undefined) return this.#keep(key, { ...consented, clientId }, by)
     withdraw(consented)
     return problem
   }
@@ -108,7 +129,8 @@ export class ManagedAccounts {
   ): Promise<ConnectedAccount | Refusal> {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
-    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null }, by)
+    if (setting.ClientId === undefined) return refuse('wrong_state', `${setting.Name} ${inConsole}`)
+    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, clientId: undefined }, by)
   }
 
   async forget(
@@ -118,7 +140,8 @@ export class ManagedAccounts {
   ): Promise<{ readonly revoked: boolean } | Refusal> {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
-    return endGrant(this.#grantOf(key), this.#entry('credential.disconnected', key, by))
+    const at = this.#parts.clock.now()
+    return endGrant(this.#grantOf(key), credentialEntry(key, { what: 'disconnected', at, by }))
   }
 
   /** What is revoked at the servers once an agent is removed, which removes its accounts here. */
@@ -126,7 +149,7 @@ export class ManagedAccounts {
     const { store, report } = this.#parts
     const rows = await store.credentials.list({ subject: agentSubject(agent) }, maxShown)
     const revokes = rows.flatMap(row => {
-      const token = revocable(openOrEmpty(this.#sealingKeys(), row))
+      const token = revocable(openOrEmpty(this.#grants().sealingKeys, row))
       if (token === undefined || this.#settingOf(row.name)?.Type !== 'Connect') return []
       const grant = this.#grantOf(row)
       return [() => grant.revoke(token)]
@@ -135,14 +158,12 @@ export class ManagedAccounts {
   }
 
   /** What is not kept here is revoked at its server, unless another grant of the same account might end with it. */
-  async #withdraw(setting: CredentialSetting, key: CredentialKey, granted: Granted): Promise<void> {
-    const { store, kept, report } = this.#parts
+  async #withdraw(setting: CredentialSetting, key: CredentialKey, token: Revocable | undefined): Promise<void> {
+    const { store, report } = this.#parts
     try {
-      const token = revocableOf(granted)
       const row = await store.credentials.of(key)
       if (token === undefined || (row !== undefined && row.state !== 'needed')) return
-      const { revoke } = await import('../credentials/token-requests.ts')
-      await revoke(setting, kept.sourceParts, { ...token, signal: AbortSignal.timeout(limitOf(setting)) })
+      await (await this.#grants().clients()).revoke(setting, token)
     } catch (error) {
       report(notWithdrawn, error)
     }
@@ -154,20 +175,21 @@ export class ManagedAccounts {
     return this.#parts.config.Credentials.find(({ Name }) => Name === name)
   }
 
-  #sealingKeys(): SealingKeys {
-    const sealingKeys = this.#parts.kept.sealingKeys()
-    if (sealingKeys === undefined) throw new Error('cannot happen: the store is not followed')
-    return sealingKeys
+  #grants() {
+    const grants = this.#parts.kept.grants()
+    if (grants === undefined) throw new Error('cannot happen: the store is not followed')
+    return grants
   }
 
-  #connections(): ConsentParts {
-    const { store, kept, clock } = this.#parts
-    return { table: store.credentials, sealingKeys: this.#sealingKeys(), sourceParts: kept.sourceParts, clock }
+  async #connections() {
+    const { store, clock } = this.#parts
+    const { sealingKeys, clients } = this.#grants()
+    return { table: store.credentials, sealingKeys, clients: await clients(), clock }
   }
 
   #view(row: StoredCredential): AccountView {
     const keeper = this.#parts.kept.keepers.find(keyText(row))?.keeper
-    return accountView(row.subject, openOrEmpty(this.#sealingKeys(), row), keeper)
+    return accountView(row.subject, openOrEmpty(this.#grants().sealingKeys, row), keeper)
   }
 
   /** The account that a person means, if this person may connect it. */
@@ -177,11 +199,6 @@ export class ManagedAccounts {
     return mayConnect(person, key.subject, this.#agentOf) ? key : refuse('forbidden', notYours)
   }
 
-  #entry(action: string, { name, subject }: CredentialKey, by: By, facts: AuditEntry['details'] = {}): AuditEntry {
-    const details = { ...subjectFacts(subject), ...facts }
-    return { at: this.#parts.clock.now(), ...by, action, subject: name, details }
-  }
-
   #grantOf(key: CredentialKey): StoredGrant {
     const { grant } = this.#parts.kept.keepers.of(keyText(key))
     if (grant === undefined) throw new Error('cannot happen: an account without a store')
@@ -189,11 +206,11 @@ export class ManagedAccounts {
   }
 
   /** In force in all gateways when it resolves. */
-  async #keep(key: CredentialKey, consented: Consented, by: By): Promise<ConnectedAccount | Refusal> {
-    const { refreshToken, access, scope, missing, login } = consented
-    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login }
+  async #keep(key: CredentialKey, consented: KeptGrant, by: By): Promise<ConnectedAccount | Refusal> {
+    const { refreshToken, access, scope, missing, login, clientId } = consented
+    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login, clientId }
     const facts = { ...(scope !== null && { scope }), ...(missing.length > 0 && { missing }) }
-    const entry = this.#entry('credential.connected', key, by, facts)
+    const entry = credentialEntry(key, { what: 'connected', at: account.at, by, facts })
     const problem = await explained(this.#grantOf(key).connect({ refreshToken, access, account }, entry))
     if (isRefusal(problem)) return problem
     const row = await this.#parts.store.credentials.of(key)
@@ -219,6 +236,7 @@ const notWithdrawn = 'a grant that was not taken could not be revoked at its ser
 const notYours = 'An admin connects accounts of all; others those of agents with their own ownerId.'
 const notBegun = 'This consent was not begun by you in this tab, or has ended. Connect the account again.'
 const noOrigin = 'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it.'
+const inConsole = 'has no ClientId, so the gateway is the client: connect the account in the console.'
 const goneMeanwhile = 'The agent was removed meanwhile.'
 
 const notOne = ({ Per, Name }: CredentialSetting): string =>

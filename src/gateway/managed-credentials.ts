@@ -1,13 +1,15 @@
 import type { By } from '../agents/registry.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
+import { credentialEntry } from '../credentials/audit.ts'
+import { clientDocument } from '../credentials/client-document.ts'
 import { isFor } from '../credentials/credentials.ts'
 import type { CredentialKeeper } from '../credentials/keeper.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
 import { type CredentialView, viewOf } from '../credentials/view.ts'
 import type { AskingPerson, ManagedCredentials } from '../management/credential-parts.ts'
 import type { AgentRecord, AuditEntry } from '../storage/store.ts'
-import type { Base } from './base.ts'
+import { type Base, consoleUrlOf } from './base.ts'
 import type { KeptCredentials } from './credentials.ts'
 import type { Identity } from './identity.ts'
 import { endGrant, ManagedAccounts } from './managed-accounts.ts'
@@ -47,6 +49,10 @@ export function manageCredentials(parts: ManagedCredentialParts): ManagedCredent
     accounts: name => accounts.list(name),
     begin: (...asked) => accounts.begin(...asked),
     finish: (...asked) => accounts.finish(...asked),
+    clientDocument(name) {
+      const setting = settingOf(name)
+      return setting && clientDocument(setting, consoleUrlOf(parts.config))
+    },
     beforeRemoval: agent => accounts.beforeRemoval(agent),
   }
 }
@@ -79,7 +85,7 @@ class SharedCredentials {
   }
 
   async renew(setting: CredentialSetting, by: By): Promise<CredentialView> {
-    await this.#parts.store.audit.append(this.#entry('credential.renew', setting, by))
+    await this.#parts.store.audit.append(this.#entry('renew', setting, by))
     await Promise.all(this.#keepersOf(setting).map(keeper => keeper.restart()))
     return this.#show(setting)
   }
@@ -87,7 +93,7 @@ class SharedCredentials {
   async connect(setting: CredentialSetting, refreshToken: string, by: By): Promise<CredentialView | Refusal> {
     const grant = this.#grantOf(setting)
     if (grant === undefined) return refuse('wrong_state', noToken)
-    await grant.connect({ refreshToken }, this.#entry('credential.connected', setting, by))
+    await grant.connect({ refreshToken }, this.#entry('connected', setting, by))
     return this.#show(setting)
   }
 
@@ -96,7 +102,7 @@ class SharedCredentials {
     const grant = this.#grantOf(setting)
     return grant === undefined
       ? refuse('wrong_state', noToken)
-      : endGrant(grant, this.#entry('credential.disconnected', setting, by))
+      : endGrant(grant, this.#entry('disconnected', setting, by))
   }
 
   #grantOf({ Name = '' }: CredentialSetting): StoredGrant | undefined {
@@ -111,8 +117,8 @@ class SharedCredentials {
     return viewOf(setting, of, { upstreams, clock: this.#parts.clock })
   }
 
-  #entry(action: string, { Name: subject = '' }: CredentialSetting, by: By): AuditEntry {
-    return { at: this.#parts.clock.now(), ...by, action, subject, details: {} }
+  #entry(what: 'connected' | 'disconnected' | 'renew', { Name: name = '' }: CredentialSetting, by: By): AuditEntry {
+    return credentialEntry({ name, subject: '' }, { what, at: this.#parts.clock.now(), by })
   }
 }
 

@@ -56,6 +56,8 @@ export interface ManagedCredentials {
   /** Begins the consent of a person to an account, which the same tab of the same person ends. */
   begin(name: string, of: AccountOf, asking: AskingPerson): Promise<ConnectionOffer | Refusal | undefined>
   finish(name: string, given: ConnectionReturn, asking: AskingPerson): Promise<ConnectedAccount | Refusal | undefined>
+  /** Who the gateway is at the server of a credential, for that server; undefined where it says so in no document. */
+  clientDocument(name: string): object | undefined
   /** Call before an agent is removed; what it resolves with, after that: it revokes the agent's accounts at their servers. */
   beforeRemoval(agent: AgentRecord): Promise<() => void>
 }

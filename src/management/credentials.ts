@@ -6,6 +6,18 @@ import { bodyOf, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import type { AskingPerson, ConnectionReturn } from './credential-parts.ts'
 import type { ManagementParts } from './parts.ts'
 
+/** For the servers of credentials: a change of the settings needs a restart. */
+const cached = ['Cache-Control', 'public, max-age=3600']
+
+export function clientHandlers({ credentials }: ManagementParts): Handlers['open'] {
+  return {
+    getClientDocument({ named }) {
+      const document = credentials.clientDocument(named)
+      return document === undefined ? refuse('not_found') : jsonReply(200, document, cached)
+    },
+  }
+}
+
 /** Credentials of upstreams: how they are, never what they are. */
 export function credentialHandlers({ credentials, registry }: ManagementParts): Handlers['guarded'] {
   return {

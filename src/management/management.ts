@@ -5,7 +5,7 @@ import { auditHandlers } from './audit.ts'
 import { authorityHandlers } from './authority.ts'
 import { budgetHandlers } from './budgets.ts'
 import { consoleFileHandlers } from './console-files.ts'
-import { credentialHandlers } from './credentials.ts'
+import { clientHandlers, credentialHandlers } from './credentials.ts'
 import { docsHandlers } from './docs.ts'
 import { draftHandlers } from './drafts.ts'
 import { fleetHandlers } from './fleet.ts'
@@ -42,6 +42,7 @@ export function createManagement(parts: ManagementParts): Management {
     ...signIn.open,
     ...authority.open,
     ...slack.open,
+    ...clientHandlers(parts),
     ...(metrics.isPublic ? metricsHandlers(parts) : {}),
     ...healthHandlers({
       checks: {

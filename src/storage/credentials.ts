@@ -29,6 +29,9 @@ export const ownerSubject = (ownerId: string): string => `owner ${ownerId}`
 /** The account of all agents. */
 export const allSubject = 'all'
 
+/** Not an account: the client that the gateway is at the server of a credential. */
+export const clientSubject = 'client'
+
 /** Whom a subject names; neither for `allSubject` and a credential without accounts. */
 export function subjectFacts(subject: string): { readonly agentId?: string; readonly ownerId?: string } {
   const [kind, id = ''] = subject.split(' ', 2)

@@ -85,6 +85,11 @@ t.test('people consent at a server with a document, or at a page that is named',
   t.match(problemOf({ ...mail, RefreshToken: 'key' }), /RefreshToken must not be set for Connect/)
   for (const other of [{ Per: 'All' }, { Parameters: ['a=b'] }, { AuthorizationUrl: 'https://idp.example' }])
     t.match(problemOf({ Secret: 'key', ...other }), /AuthorizationUrl, Parameters and Per must not be set for Value/)
+  const own = { Type: 'Connect', Issuer: 'https://idp.example' }
+  t.equal(problemOf(own), undefined, 'the gateway makes the client itself')
+  t.match(problemOf({ ...own, Secret: 'key' }), /ClientId must be set with Secret/)
+  const atToken = { Type: 'Connect', TokenUrl: 'https://idp.example/token', AuthorizationUrl: 'https://idp.example' }
+  t.match(problemOf(atToken), /ClientId must be set with TokenUrl/)
   const stored = { Name: 'stored', FromUrl: 'https://vault.example/x', Credential: 'one' }
   t.match(problemOf(mail, [stored]), /Credential must not be of type Connect/)
 })

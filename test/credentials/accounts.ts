@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { keyFor, keyOfAccount, mayConnect } from '../../src/credentials/accounts.ts'
 import { beginConnection, takeConnection } from '../../src/credentials/connection.ts'
 import { identitiesOf, namesOf, openCredentials } from '../../src/credentials/credentials.ts'
+import { OwnClients } from '../../src/credentials/own-clients.ts'
 import { openRow, sealRow } from '../../src/credentials/stored-row.ts'
 import { createCredentialTable } from '../../src/credentials/table.ts'
 import { type ConsentRecord, keyText, parseKey, subjectFacts } from '../../src/storage/credentials.ts'
@@ -81,9 +82,13 @@ t.test('a consent opens for the person, the tab and the credential that began it
     takeConsent: async (hash: string, now: number) => (kept?.hash === hash && kept.expiresAt > now ? kept : undefined),
   }
   const sourceParts = { clock, ownRequests: tokenServer(), servers: new Map(), secrets: { read: async () => '' } }
-  const parts = { table, sealingKeys: [Buffer.alloc(32, 1)] as const, sourceParts, clock }
+  const sealingKeys = [Buffer.alloc(32, 1)] as const
+  const clientTable = { of: async () => undefined, put: async () => true }
+  const clients = new OwnClients({ table: clientTable, sealingKeys, sourceParts, clock, origin: undefined })
+  const parts = { table, sealingKeys, clients, clock }
   const key = keyFor(setting('Agent'), agent)
-  const asked = { key, personId: 'anna', redirectUri: 'https://gateway.example/console/connected/mail' }
+  const redirectUri = 'https://gateway.example/console/connected/mail'
+  const asked = { key, personId: 'anna', redirectUri, clientId: undefined }
   const { url, session } = await beginConnection(setting('Agent'), asked, parts)
   const answer = new URLSearchParams({ state: new URL(url).searchParams.get('state')!, code: 'c' })
   const given = { name: 'mail', personId: 'anna', session, answer }

@@ -120,32 +120,51 @@ t.test('people consent for the MCP server, with PKCE that its issuer knows', asy
     await t.rejects(begin(open({ code_challenge_methods_supported: methods })), { message: /PKCE/ })
 })
 
-t.test('a public client is registered, and nothing that is less than that', async t => {
-  const redirect = 'http://127.0.0.1/callback'
-  const at = `${issuer}/register`
-  const server = { issuer, registration_endpoint: at }
-  let posted: unknown
-  const ask =
-    (answer: object, status = 201): AskDocument =>
-    async (_, body) => {
-      posted = JSON.parse(body ?? '')
-      return new Response(JSON.stringify(answer), { status, headers: { 'content-type': 'application/json' } })
-    }
-  t.equal(await registeredClient(server, redirect, ask({ client_id: 'c-1' })), 'c-1')
-  t.match(posted, { redirect_uris: [redirect], token_endpoint_auth_method: 'none', application_type: 'native' })
-  t.equal(await registeredClient(server, 'https://gw.example/console/connected', ask({ client_id: 'c-2' })), 'c-2')
-  t.match(posted, { application_type: 'web' })
-  const secret = {
-    client_id: 'c',
-    client_secret: 's',
-    token_endpoint_auth_method: 'client_secret_basic',
-    client_secret_expires_at: 0,
-  }
-  await t.rejects(registeredClient(server, redirect, ask(secret)), { message: /registers no public clients/ })
-  await t.rejects(registeredClient(server, redirect, ask({ error: 'invalid_redirect_uri' }, 400)), {
-    message: /refuses .*400/,
-  })
-  await t.rejects(registeredClient({ issuer }, redirect, ask({})), { message: /registers no clients/ })
-  for (const id of ['c\u202etxt', 'c\u009b2J', 'c\n', 'c'.repeat(1_001)])
-    await t.rejects(registeredClient(server, redirect, ask({ client_id: id })), { message: /without a usable id/ })
-})
+t.test(
+  'a client is registered as the caller and the server can have it, and nothing that is less than that',
+  async t => {
+    const own = { redirectUri: 'http://127.0.0.1/callback', isConfidential: false }
+    const web = { redirectUri: 'https://gw.example/console/connected/mcp', isConfidential: true }
+    const at = `${issuer}/register`
+    const server = { issuer, registration_endpoint: at }
+    let posted: unknown
+    const ask =
+      (answer: object, status = 201): AskDocument =>
+      async (_, body) => {
+        posted = JSON.parse(body ?? '')
+        return new Response(JSON.stringify(answer), { status, headers: { 'content-type': 'application/json' } })
+      }
+    const open = { id: 'c-1', auth: 'None', secret: undefined, endsAt: null }
+    t.strictSame(await registeredClient(server, own, ask({ client_id: 'c-1' })), open)
+    const { redirectUri } = own
+    t.match(posted, { redirect_uris: [redirectUri], token_endpoint_auth_method: 'none', application_type: 'native' })
+    const secret = { client_id: 'c', client_secret: 's', client_secret_expires_at: 0 }
+    const basic = { id: 'c', auth: 'Basic', secret: 's', endsAt: null }
+    t.strictSame(await registeredClient(server, web, ask(secret)), basic)
+    t.match(posted, { application_type: 'web', token_endpoint_auth_method: 'client_secret_basic' })
+    const ways = (...token_endpoint_auth_methods_supported: string[]) => ({
+      ...server,
+      token_endpoint_auth_methods_supported,
+    })
+    const ending = ask({ ...secret, client_secret_expires_at: 7 })
+    t.strictSame(await registeredClient(ways('private_key_jwt', 'none', 'client_secret_post'), web, ending), {
+      ...basic,
+      ...{ auth: 'Post', endsAt: 7_000 },
+    })
+    t.strictSame(await registeredClient(ways('none'), web, ask({ client_id: 'c-1' })), open)
+    for (const method of ['private_key_jwt', 'toString'])
+      await t.rejects(registeredClient(server, web, ask({ ...secret, token_endpoint_auth_method: method })), {
+        message: /cannot be/,
+      })
+    for (const odd of [{ client_id: 'c' }, { ...secret, client_secret: 's\n' }])
+      await t.rejects(registeredClient(server, web, ask(odd)), { message: /cannot be/ })
+    const method = { ...secret, token_endpoint_auth_method: 'client_secret_basic' }
+    await t.rejects(registeredClient(server, own, ask(method)), { message: /no public clients: use the type Connect/ })
+    await t.rejects(registeredClient(server, own, ask({ error: 'invalid_redirect_uri' }, 400)), {
+      message: /refuses .*400/,
+    })
+    await t.rejects(registeredClient({ issuer }, own, ask({})), { message: /registers no clients/ })
+    for (const id of ['c\u202etxt', 'c\u009b2J', 'c\n', 'c'.repeat(1_001)])
+      await t.rejects(registeredClient(server, own, ask({ client_id: id })), { message: /without a usable id/ })
+  },
+)

@@ -149,7 +149,7 @@ t.test('a disconnected credential is sent by no gateway, not even by one that re
     taken = await two.grant.disconnect({ ...entry, action: 'credential.disconnected' })
   }
   t.match(await one.keeper.renewed(undefined), isNeeded)
-  t.strictSame(taken, { token: 'refresh-1', hint: 'refresh_token' })
+  t.match(taken, { token: 'refresh-1', hint: 'refresh_token' })
   for (const { keeper } of [one, two]) t.match(keeper.state, { value: undefined, ...isNeeded })
 })
 

@@ -28,6 +28,7 @@ const settings: GatewaySetup = {
       { ...ofServer, Name: 'calendar', Scope: 'read offline_access', Parameters: ['access_type=offline', 'p=a=b'] },
       { ...ofServer, Name: 'team', Per: 'Owner' },
       { ...ofServer, Name: 'all', Per: 'All' },
+      { Name: 'own', Type: 'Connect', Issuer: provider.url },
       { ...ofServer, Name: 'mcp', McpServer: `${provider.url}/mcp` },
       { Name: 'fixed', Secret: 'key' },
     ],
@@ -118,6 +119,19 @@ t.test('the page of consent is asked for what the settings name, with PKCE, and 
   t.equal(status, 303)
   t.equal(headers.get('location'), '../#/connected/calendar?state=s&code=a%26b')
   t.equal(headers.get('referrer-policy'), 'no-referrer')
+})
+
+t.test('the server of a credential without a client may read who the gateway is, and of no other one', async t => {
+  const document = async (name: string) => manage('GET', `/oauth-clients/${name}`, undefined, null)
+  const { status, text, headers } = await document('own')
+  t.equal(status, 200)
+  t.equal(headers.get('cache-control'), 'public, max-age=3600')
+  const redirects = [`${consoleUrl}/console/connected/own`]
+  t.match(JSON.parse(text), { client_id: `${consoleUrl}/oauth-clients/own`, redirect_uris: redirects })
+  for (const name of ['calendar', 'fixed', 'none']) t.equal((await document(name)).status, 404, name)
+  t.match(await begin({ agentId: anna.id }, undefined, 'own'), { status: 409, detail: /registers no clients/ })
+  const put = await send('PUT', '/credentials/own/token', { agentId: anna.id, refreshToken: 'r' })
+  t.match(put, { status: 409, detail: /has no ClientId/ })
 })
 
 t.test('requests of an agent get its own account, and no other agent gets it', async t => {

@@ -29,6 +29,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'credential.connected': 'connected the credential',
   'credential.disconnected': 'disconnected the credential',
   'credential.failed': 'has no new value for the credential',
+  'credential.registered': 'registered the gateway at the server of the credential',
   'credential.renew': 'renewed the credential',
   'credential.renewed': 'got another token for the credential',
   'hitl.approve': 'approved',
