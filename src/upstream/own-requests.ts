@@ -193,13 +193,13 @@ class OwnAnswerReader implements UpstreamHandler {
   }
 
   onResponseError(error: Error): void {
-    this.giveUp(failureKind(error))
+    this.giveUp(failureKind(error), error)
   }
 
-  giveUp(why: string): void {
+  giveUp(why: string, cause?: Error): void {
     if (this.isOver) return
     this.isOver = true
-    this.#outcome.reject(new OwnRequestError(`${this.#host}: ${why}`))
+    this.#outcome.reject(new OwnRequestError(`${this.#host}: ${why}`, { cause }))
     this.#cutOff()
   }
 

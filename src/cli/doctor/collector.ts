@@ -1,13 +1,17 @@
 /** Whether the collector of traces takes them. */
-import { asError } from '../../base/as-error.ts'
 import { collectorAccess, collectorOf } from '../../gateway/tracing.ts'
-import { type CheckResult, type DoctorParts, fail, ok } from './result.ts'
+import { type CheckResult, type DoctorParts, failOf, ok } from './result.ts'
 
 /** Attempts included, which the SDK repeats. */
 const limitMs = 3_000
 
 /** Sends a list without a span, in the way of the spans. */
-export async function collectorFindings({ config, env, upstreams }: DoctorParts): Promise<readonly CheckResult[]> {
+export async function collectorFindings({
+  config,
+  env,
+  upstreams,
+  clock,
+}: DoctorParts): Promise<readonly CheckResult[]> {
   const url = collectorOf(config, env)
   if (url === undefined) return []
   const { host } = new URL(url)
@@ -15,9 +19,7 @@ export async function collectorFindings({ config, env, upstreams }: DoctorParts)
   const { tryCollector } = await import('../../telemetry/tracing/open.ts')
   const problem = await tryCollector(collectorAccess(config, env, upstreams.ca), limitMs)
   if (problem === undefined) return [ok(`${host} takes spans`)]
-  const { code, message } = asError(problem)
-  const why = typeof code === 'number' ? `status ${code}` : message
-  return [fail(`${host} does not take spans: ${why}`, remedy)]
+  return [failOf(`${host} does not take spans`, problem, remedy, clock.now())]
 }
 
 const remedy =

@@ -1,9 +1,8 @@
 /** Whether the identity provider gives its keys, and says what opaque tokens are. */
 import { randomUUID } from 'node:crypto'
-import { asError } from '../../base/as-error.ts'
 import { createIntrospection } from '../../tokens/introspection.ts'
 import { createKeySet, type DiscoveryOptions, discover } from '../../tokens/keyset.ts'
-import { type CheckResult, type DoctorParts, fail, ok } from './result.ts'
+import { type CheckResult, type DoctorParts, failOf, ok } from './result.ts'
 
 const section = 'Security:AgentAuth:ExternalIdentity'
 
@@ -27,10 +26,11 @@ async function keysFinding(options: DiscoveryOptions, { clock }: DoctorParts): P
   }
   const keys = await createKeySet({ ...options, clock, onError }).current()
   if (keys !== undefined) return ok(`${options.authority.href} gives its keys; the issuer is ${keys.issuer}`)
-  const text = `${options.authority.href} gives no keys: ${asError(problem).message}`
-  return fail(
-    text,
+  return failOf(
+    `${options.authority.href} gives no keys`,
+    problem,
     `Open its /.well-known/openid-configuration from here, and compare it with ${section}:Jwt; Proxy:CaFile adds a private authority.`,
+    clock.now(),
   )
 }
 
@@ -51,6 +51,7 @@ async function introspectionFinding(options: DiscoveryOptions, parts: DoctorPart
   })
   const verified = await introspect(`agent-gateway-doctor-${randomUUID()}`, 'doctor')
   if (verified === 'inactive') return ok('it says what opaque tokens are')
-  const why = problem === undefined ? 'it calls a token active that nobody has' : asError(problem).message
-  return fail(`it does not say what opaque tokens are: ${why}`, `Check ${section}:Introspection and the client there.`)
+  const why = problem ?? new Error('it calls a token active that nobody has')
+  const remedy = `Check ${section}:Introspection and the client there.`
+  return failOf('it does not say what opaque tokens are', why, remedy, parts.clock.now())
 }

@@ -1,17 +1,17 @@
 /** Whether webhooks, the mail server, Slack and the services of pushes can be reached. Nothing is sent there. */
 import type { Socket } from 'node:net'
 import { connect as connectSecurely, getCACertificates } from 'node:tls'
-import { asError } from '../../base/as-error.ts'
 import type { Origin } from '../../base/origin.ts'
 import { destinationsOf, type ReceiverDestination } from '../../gateway/receivers.ts'
-import { type CheckResult, type DoctorParts, fail, ok } from './result.ts'
+import { type CheckResult, type DoctorParts, failOf, ok } from './result.ts'
 
 export async function receiverFindings(parts: DoctorParts): Promise<readonly CheckResult[]> {
   return Promise.all(destinationsOf(parts.config.HumanInTheLoop).map(destination => reach(destination, parts)))
 }
 
 /** Connects, with TLS where the messages have it, and leaves. */
-async function reach({ name, origin }: ReceiverDestination, { upstreams, signal }: DoctorParts): Promise<CheckResult> {
+async function reach({ name, origin }: ReceiverDestination, parts: DoctorParts): Promise<CheckResult> {
+  const { upstreams, signal, clock } = parts
   const { host, port } = origin
   try {
     const socket = await upstreams.ownRequests.connect(host, port, signal)
@@ -22,7 +22,7 @@ async function reach({ name, origin }: ReceiverDestination, { upstreams, signal 
     return ok(`${name}: ${host} can be reached`)
   } catch (error) {
     const remedy = 'Check the address, Egress, and the network; "agent-gateway hitl test-message" sends a message.'
-    return fail(`${name} cannot be reached: ${asError(error).message}`, remedy)
+    return failOf(`${name} cannot be reached`, error, remedy, clock.now())
   }
 }
 

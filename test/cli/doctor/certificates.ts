@@ -27,7 +27,13 @@ t.test('a certificate is in order until 14 days before its end, and has failed a
   const at = async (ms: number) => (await certificateFindings({ ...parts, clock: createClock(ms) }))[0]
   t.match(await at(end - 15 * day), { level: 'ok', text: /valid for 15 days$/, remedy: null })
   t.match(await at(end - 1.5 * day), { level: 'warn', text: /valid for 1 day$/, remedy: /SIGHUP/ })
-  t.match(await at(end), { level: 'fail', text: 'the certificate for clients has expired', remedy: /SIGHUP/ })
+  t.match(await at(end), { level: 'fail', text: 'the certificate for clients has expired', remedy: /SIGHUP.*clock/ })
+  const start = new X509Certificate(readFileSync(Tls.CertificateFile)).validFromDate.getTime()
+  t.match(await at(start), { level: 'ok' })
+  t.match(await at(start - 1_000), {
+    ...{ level: 'fail', text: `the certificate for clients is not valid before ${new Date(start).toISOString()}` },
+    remedy: `If it should be valid now, set the clock of this machine, which says ${new Date(start - 1_000).toISOString()}.`,
+  })
 })
 
 t.test('the authority of the forward proxy is read from its files, or from the data folder', async t => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -8,8 +8,12 @@ import t, { type Test } from 'tap'
 import { collectorFindings } from '../../../src/cli/doctor/collector.ts'
 import { providerFindings } from '../../../src/cli/doctor/provider.ts'
 import { receiverFindings } from '../../../src/cli/doctor/receivers.ts'
+import { createLeafs } from '../../../src/intercept/leafs.ts'
+import { openStoredAuthority } from '../../../src/intercept/stored-authority.ts'
+import { createClock } from '../../fixtures/clock.ts'
 import { doctorParts } from '../../fixtures/doctor.ts'
 import { startIdentityProvider } from '../../fixtures/idp.ts'
+import { testdir } from '../../fixtures/testdir.ts'
 import { serveTls } from '../../fixtures/tls-client.ts'
 
 /** A server that answers everything with this. */
@@ -89,4 +93,29 @@ t.test('a receiver with TLS is met by its name, with the authority of Proxy:CaFi
   ])
   const plain = await doctorParts(t, { HumanInTheLoop: { Webhooks: [{ Url: `https://idp.test:${port}/` }] } })
   t.match(await receiverFindings(plain), [{ level: 'fail', text: /cannot be reached: .*(self.signed|certificate)/i }])
+})
+
+t.test('a certificate that is out of date is named as the reason, with the clock of this machine', async t => {
+  const folder = testdir(t)
+  const authority = await openStoredAuthority(folder, Date.now())
+  writeFileSync(`${folder}/ca.pem`, authority.bundle)
+  for (const [days, text] of [
+    [-60, /: its certificate has expired$/],
+    [60, /: its certificate is not valid yet$/],
+  ] as const) {
+    const clock = createClock(Date.now() + days * 86_400_000)
+    const leafs = await createLeafs({ authority, clock, ticketKeys: Buffer.alloc(48, 7) })
+    const origin = `https://127.0.0.1:${await serveTls(t, await leafs.contextFor('127.0.0.1', 'bot'))}`
+    const parts = await doctorParts(t, {
+      Proxy: { CaFile: `${folder}/ca.pem` },
+      HumanInTheLoop: { Webhooks: [{ Url: origin }] },
+      ...identity(origin, {}),
+    })
+    const variables = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: origin }
+    process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] = origin
+    t.teardown(() => delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
+    const asked = [receiverFindings(parts), providerFindings(parts), collectorFindings({ ...parts, env: variables })]
+    const remedy = `Have it renewed there. If it should be valid now, set the clock of this machine, which says ${new Date(parts.clock.now()).toISOString()}.`
+    for (const found of await Promise.all(asked)) t.match(found, [{ level: 'fail', text, remedy }])
+  }
 })
