@@ -74,38 +74,26 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
 }
 
 class StoredRegistry implements Registry {
+  readonly get: Snapshot['get']
+  readonly bySubject: Snapshot['bySubject']
+  readonly byKeyHash: Snapshot['byKeyHash']
+  readonly values: Snapshot['values']
+  readonly subscribe: Snapshot['subscribe']
   readonly #options: RegistryOptions
-  readonly #snapshot: Snapshot
   readonly #trust: TrustWriter
 
   constructor(options: RegistryOptions, snapshot: Snapshot) {
     this.#options = options
-    this.#snapshot = snapshot
+    this.get = snapshot.get
+    this.bySubject = snapshot.bySubject
+    this.byKeyHash = snapshot.byKeyHash
+    this.values = snapshot.values
+    this.subscribe = snapshot.subscribe
     this.#trust = createTrustWriter(options)
     snapshot.subscribe((id, agent, before) => {
       const isLifted = before?.status === 'Quarantined' && agent?.status !== 'Quarantined'
       if (agent === undefined || isLifted) this.#trust.forget(id)
     })
-  }
-
-  get(id: string) {
-    return this.#snapshot.get(id)
-  }
-
-  bySubject(subject: string) {
-    return this.#snapshot.bySubject(subject)
-  }
-
-  byKeyHash(hash: string) {
-    return this.#snapshot.byKeyHash(hash)
-  }
-
-  values() {
-    return this.#snapshot.values()
-  }
-
-  subscribe(listener: AgentListener) {
-    return this.#snapshot.subscribe(listener)
   }
 
   hasActive(role: Role) {

@@ -23,10 +23,7 @@ export function createAgentReplica(
 ): AgentReplica {
   const snapshot = createSnapshot(agents)
   return {
-    get: id => snapshot.get(id),
-    bySubject: subject => snapshot.bySubject(subject),
-    byKeyHash: hash => snapshot.byKeyHash(hash),
-    subscribe: listener => snapshot.subscribe(listener),
+    ...snapshot,
     trustOf: agent => trustScore(agent, clock.now()),
     recordTrust: onTrust,
     set(id, agent) {
