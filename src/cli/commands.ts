@@ -10,111 +10,92 @@ interface CommandEntry {
   readonly load: () => Promise<Command>
 }
 
+const command = (summary: string, load: CommandEntry['load']): CommandEntry => ({ summary, load })
+
 const commands: Readonly<Record<string, CommandEntry>> = {
-  serve: { summary: 'start the gateway', load: () => import('./serve.ts') },
-  token: { summary: 'print a management token of the first admin', load: () => import('./token.ts') },
-  console: { summary: 'print a link that opens the console, signed in', load: () => import('./console.ts') },
-  run: { summary: 'run a program that calls through the gateway, unchanged', load: () => import('./run.ts') },
-  health: { summary: 'ask whether the gateway serves', load: () => import('./health.ts') },
-  check: { summary: 'check the configuration and the policies', load: () => import('./check.ts') },
-  'config show': { summary: 'show every setting and where its value is from', load: () => import('./config-show.ts') },
-  doctor: { summary: 'check what the gateway needs around it', load: () => import('./doctor.ts') },
-  backup: {
-    summary: 'copy the data folder, also while the gateway runs',
-    load: async () => (await import('./backup.ts')).backup,
-  },
-  restore: { summary: 'restore a backup', load: async () => (await import('./backup.ts')).restore },
-  'ca show': {
-    summary: 'show the certificates to trust for the forward proxy',
-    load: async () => (await import('./ca.ts')).showing,
-  },
-  'ca create': {
-    summary: 'make the certificate authority before the first start',
-    load: async () => (await import('./ca.ts')).creating,
-  },
-  'ca rotate': { summary: 'replace the certificate authority', load: async () => (await import('./ca.ts')).rotating },
-  'admin reset': {
-    summary: 'give the first admin a new secret, and make all tokens void',
-    load: () => import('./admin-reset.ts'),
-  },
-  'policy check': {
-    summary: 'check policies, and warn of probable mistakes',
-    load: () => import('./policy-check.ts'),
-  },
-  'policy diff': {
-    summary: 'compare two policies, with requests that show a difference',
-    load: () => import('./policy-diff.ts'),
-  },
-  'policy explain': { summary: 'show what a policy makes of a request', load: () => import('./policy-explain.ts') },
-  'policy init': { summary: 'begin a policy from one of the cookbook', load: () => import('./policy-init.ts') },
-  'policy propose': { summary: 'make a policy from what was seen', load: () => import('./policy-propose.ts') },
-  'policy push': { summary: 'put a folder of policies into the store', load: () => import('./policy-push.ts') },
-  'policy simulate': {
-    summary: 'decide what was recorded with another policy',
-    load: () => import('./policy-simulate.ts'),
-  },
-  'policy draft': { summary: 'make a rule from one request', load: () => import('./policy-draft.ts') },
-  'policy drift': {
-    summary: 'compare a policy with what its agents did',
-    load: () => import('./policy-drift.ts'),
-  },
-  'policy test': { summary: 'run the tests of policies', load: () => import('./policy-test.ts') },
-  'policy replay': {
-    summary: 'decide the requests of a log again with another policy',
-    load: () => import('./policy-replay.ts'),
-  },
-  'budget list': { summary: 'show what is spent of budgets', load: async () => (await import('./budget.ts')).listing },
-  'budget show': { summary: 'show who has a budget', load: async () => (await import('./budget.ts')).showing },
-  'budget raise': {
-    summary: 'add to a budget in this window',
-    load: async () => (await import('./budget.ts')).raising,
-  },
-  'prices check': {
-    summary: 'show models that were called without a price',
-    load: async () => (await import('./prices.ts')).checking,
-  },
-  'credential list': {
-    summary: 'show the credentials that the gateway adds, never a value',
-    load: async () => (await import('./credential.ts')).listing,
-  },
-  'credential test': {
-    summary: 'get a new value of a credential now',
-    load: async () => (await import('./credential.ts')).testing,
-  },
-  'credential connect': {
-    summary: 'grant a credential access to your account',
-    load: () => import('./credential-connect.ts'),
-  },
-  'credential discover': {
-    summary: 'ask an MCP server where its tokens come from',
-    load: () => import('./credential-discover.ts'),
-  },
-  'credential disconnect': {
-    summary: 'remove what was granted, and revoke it',
-    load: async () => (await import('./credential.ts')).disconnecting,
-  },
-  'hitl test-message': {
-    summary: 'send a test message to reviewers, as the settings say',
-    load: () => import('./hitl-test-message.ts'),
-  },
-  'audit verify': { summary: 'check the audit trail', load: async () => (await import('./audit.ts')).verifying },
-  'audit export': {
-    summary: 'print the audit trail as lines of JSON',
-    load: async () => (await import('./audit.ts')).exporting,
-  },
-  'fleet status': { summary: 'show the gateways that share the database', load: () => import('./fleet-status.ts') },
-  'fleet accept': {
-    summary: 'go on with a database that has lost history',
-    load: () => import('./fleet-accept.ts'),
-  },
-  'storage migrate': {
-    summary: 'bring the PostgreSQL schema up to date, as its owner',
-    load: () => import('./storage-migrate.ts'),
-  },
-  'storage copy': {
-    summary: 'copy all data to PostgreSQL, while the gateway is stopped',
-    load: () => import('./storage-copy.ts'),
-  },
+  serve: command('start the gateway', () => import('./serve.ts')),
+  token: command('print a management token of the first admin', () => import('./token.ts')),
+  console: command('print a link that opens the console, signed in', () => import('./console.ts')),
+  run: command('run a program that calls through the gateway, unchanged', () => import('./run.ts')),
+  health: command('ask whether the gateway serves', () => import('./health.ts')),
+  check: command('check the configuration and the policies', () => import('./check.ts')),
+  'config show': command('show every setting and where its value is from', () => import('./config-show.ts')),
+  doctor: command('check what the gateway needs around it', () => import('./doctor.ts')),
+  backup: command(
+    'copy the data folder, also while the gateway runs',
+    async () => (await import('./backup.ts')).backup,
+  ),
+  restore: command('restore a backup', async () => (await import('./backup.ts')).restore),
+  'ca show': command(
+    'show the certificates to trust for the forward proxy',
+    async () => (await import('./ca.ts')).showing,
+  ),
+  'ca create': command(
+    'make the certificate authority before the first start',
+    async () => (await import('./ca.ts')).creating,
+  ),
+  'ca rotate': command('replace the certificate authority', async () => (await import('./ca.ts')).rotating),
+  'admin reset': command(
+    'give the first admin a new secret, and make all tokens void',
+    () => import('./admin-reset.ts'),
+  ),
+  'policy check': command('check policies, and warn of probable mistakes', () => import('./policy-check.ts')),
+  'policy diff': command(
+    'compare two policies, with requests that show a difference',
+    () => import('./policy-diff.ts'),
+  ),
+  'policy explain': command('show what a policy makes of a request', () => import('./policy-explain.ts')),
+  'policy init': command('begin a policy from one of the cookbook', () => import('./policy-init.ts')),
+  'policy propose': command('make a policy from what was seen', () => import('./policy-propose.ts')),
+  'policy push': command('put a folder of policies into the store', () => import('./policy-push.ts')),
+  'policy simulate': command('decide what was recorded with another policy', () => import('./policy-simulate.ts')),
+  'policy draft': command('make a rule from one request', () => import('./policy-draft.ts')),
+  'policy drift': command('compare a policy with what its agents did', () => import('./policy-drift.ts')),
+  'policy test': command('run the tests of policies', () => import('./policy-test.ts')),
+  'policy replay': command(
+    'decide the requests of a log again with another policy',
+    () => import('./policy-replay.ts'),
+  ),
+  'budget list': command('show what is spent of budgets', async () => (await import('./budget.ts')).listing),
+  'budget show': command('show who has a budget', async () => (await import('./budget.ts')).showing),
+  'budget raise': command('add to a budget in this window', async () => (await import('./budget.ts')).raising),
+  'prices check': command(
+    'show models that were called without a price',
+    async () => (await import('./prices.ts')).checking,
+  ),
+  'credential list': command(
+    'show the credentials that the gateway adds, never a value',
+    async () => (await import('./credential.ts')).listing,
+  ),
+  'credential test': command(
+    'get a new value of a credential now',
+    async () => (await import('./credential.ts')).testing,
+  ),
+  'credential connect': command('grant a credential access to your account', () => import('./credential-connect.ts')),
+  'credential discover': command(
+    'ask an MCP server where its tokens come from',
+    () => import('./credential-discover.ts'),
+  ),
+  'credential disconnect': command(
+    'remove what was granted, and revoke it',
+    async () => (await import('./credential.ts')).disconnecting,
+  ),
+  'hitl test-message': command(
+    'send a test message to reviewers, as the settings say',
+    () => import('./hitl-test-message.ts'),
+  ),
+  'audit verify': command('check the audit trail', async () => (await import('./audit.ts')).verifying),
+  'audit export': command('print the audit trail as lines of JSON', async () => (await import('./audit.ts')).exporting),
+  'fleet status': command('show the gateways that share the database', () => import('./fleet-status.ts')),
+  'fleet accept': command('go on with a database that has lost history', () => import('./fleet-accept.ts')),
+  'storage migrate': command(
+    'bring the PostgreSQL schema up to date, as its owner',
+    () => import('./storage-migrate.ts'),
+  ),
+  'storage copy': command(
+    'copy all data to PostgreSQL, while the gateway is stopped',
+    () => import('./storage-copy.ts'),
+  ),
 }
 
 /** Runs the command that the arguments name and gives the exit code. Failures are one line, without a stack. */

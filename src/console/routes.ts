@@ -15,104 +15,30 @@ export interface Route {
 const everyone: readonly Role[] = ['reviewer', 'auditor', 'admin']
 const readers: readonly Role[] = ['auditor', 'admin']
 
+/** @param name in the navigation */
+const route = (pattern: string, roles: readonly Role[], load: () => Promise<Page>, name?: string): Route => ({
+  ...{ pattern, roles, page: later(load) },
+  ...(name !== undefined && { name }),
+})
+
 export const routes: readonly Route[] = [
   { pattern: '/', name: 'Queue', roles: everyone, page: QueuePage },
-  {
-    pattern: '/requests/:id',
-    roles: everyone,
-    page: later(async () => (await import('./queue/request-page.tsx')).RequestPage),
-  },
-  {
-    pattern: '/history',
-    name: 'History',
-    roles: everyone,
-    page: later(async () => (await import('./history/page.tsx')).HistoryPage),
-  },
-  {
-    pattern: '/grants',
-    name: 'Grants',
-    roles: everyone,
-    page: later(async () => (await import('./grants/page.tsx')).GrantsPage),
-  },
-  {
-    pattern: '/agents',
-    name: 'Agents',
-    roles: readers,
-    page: later(async () => (await import('./agents/list.tsx')).AgentsPage),
-  },
-  {
-    pattern: '/agents/new',
-    roles: ['admin'],
-    page: later(async () => (await import('./agents/new.tsx')).NewAgentPage),
-  },
-  {
-    pattern: '/agents/:id',
-    roles: everyone,
-    page: later(async () => (await import('./agents/page.tsx')).AgentPage),
-  },
-  {
-    pattern: '/policies',
-    name: 'Policies',
-    roles: readers,
-    page: later(async () => (await import('./policies/list.tsx')).PoliciesPage),
-  },
-  {
-    pattern: '/policies/:name',
-    roles: readers,
-    page: later(async () => (await import('./policies/page.tsx')).PolicyPage),
-  },
-  {
-    pattern: '/policies/:name/edit',
-    roles: readers,
-    page: later(async () => (await import('./policies/edit.tsx')).EditPolicyPage),
-  },
-  {
-    pattern: '/new-policy',
-    roles: ['admin'],
-    page: later(async () => (await import('./policies/edit.tsx')).NewPolicyPage),
-  },
-  {
-    pattern: '/make',
-    roles: everyone,
-    page: later(async () => (await import('./make/page.tsx')).MakePage),
-  },
-  {
-    pattern: '/budgets',
-    name: 'Budgets',
-    roles: everyone,
-    page: later(async () => (await import('./budgets/page.tsx')).BudgetsPage),
-  },
-  {
-    pattern: '/budgets/:name',
-    roles: everyone,
-    page: later(async () => (await import('./budgets/page.tsx')).BudgetPage),
-  },
-  {
-    pattern: '/credentials',
-    name: 'Credentials',
-    roles: readers,
-    page: later(async () => (await import('./credentials/page.tsx')).CredentialsPage),
-  },
-  {
-    pattern: '/connect/:name',
-    roles: everyone,
-    page: later(async () => (await import('./credentials/connect.tsx')).ConnectPage),
-  },
-  {
-    pattern: '/connected/:name',
-    roles: everyone,
-    page: later(async () => (await import('./credentials/connect.tsx')).ConnectedPage),
-  },
-  {
-    pattern: '/audit',
-    name: 'Audit',
-    roles: readers,
-    page: later(async () => (await import('./audit/page.tsx')).AuditPage),
-  },
-  {
-    pattern: '/overview',
-    name: 'Overview',
-    roles: everyone,
-    page: later(async () => (await import('./overview/page.tsx')).OverviewPage),
-  },
+  route('/requests/:id', everyone, async () => (await import('./queue/request-page.tsx')).RequestPage),
+  route('/history', everyone, async () => (await import('./history/page.tsx')).HistoryPage, 'History'),
+  route('/grants', everyone, async () => (await import('./grants/page.tsx')).GrantsPage, 'Grants'),
+  route('/agents', readers, async () => (await import('./agents/list.tsx')).AgentsPage, 'Agents'),
+  route('/agents/new', ['admin'], async () => (await import('./agents/new.tsx')).NewAgentPage),
+  route('/agents/:id', everyone, async () => (await import('./agents/page.tsx')).AgentPage),
+  route('/policies', readers, async () => (await import('./policies/list.tsx')).PoliciesPage, 'Policies'),
+  route('/policies/:name', readers, async () => (await import('./policies/page.tsx')).PolicyPage),
+  route('/policies/:name/edit', readers, async () => (await import('./policies/edit.tsx')).EditPolicyPage),
+  route('/new-policy', ['admin'], async () => (await import('./policies/edit.tsx')).NewPolicyPage),
+  route('/make', everyone, async () => (await import('./make/page.tsx')).MakePage),
+  route('/budgets', everyone, async () => (await import('./budgets/page.tsx')).BudgetsPage, 'Budgets'),
+  route('/budgets/:name', everyone, async () => (await import('./budgets/page.tsx')).BudgetPage),
+  route('/credentials', readers, async () => (await import('./credentials/page.tsx')).CredentialsPage, 'Credentials'),
+  route('/connect/:name', everyone, async () => (await import('./credentials/connect.tsx')).ConnectPage),
+  route('/connected/:name', everyone, async () => (await import('./credentials/connect.tsx')).ConnectedPage),
+  route('/audit', readers, async () => (await import('./audit/page.tsx')).AuditPage, 'Audit'),
+  route('/overview', everyone, async () => (await import('./overview/page.tsx')).OverviewPage, 'Overview'),
 ]
