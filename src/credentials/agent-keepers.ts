@@ -1,6 +1,7 @@
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { AgentCache } from './agent-cache.ts'
+import { BackOff } from './back-off.ts'
 import { CredentialKeeper } from './keeper.ts'
 import type { Obtained, SourceParts } from './obtain.ts'
 import { sources } from './sources.ts'
@@ -15,6 +16,18 @@ export interface AgentKeeperParts {
   readonly onAttempt: (name: string, problem: CredentialError | undefined, agentId: string) => void
 }
 
+/** What the token server of a credential did not answer to an agent, whichever of its tokens was sent. */
+interface AgentPause {
+  readonly backOff: BackOff
+  /** Milliseconds since the epoch: kept so long that the next failure makes a longer one. */
+  endsAt: number
+}
+
+/** Agents whose pauses are kept; each has one for each credential at most. */
+const pauseBounds = { perAgent: Number.POSITIVE_INFINITY, agents: agentTokenBounds.agents } as const
+/** More than the longest pause, milliseconds. */
+const keepPauseMs = 120_000
+
 interface AgentEntry {
   readonly keeper: CredentialKeeper
   readonly token: string
@@ -25,6 +38,8 @@ interface AgentEntry {
 export class AgentKeepers {
   readonly #parts: AgentKeeperParts
   readonly #entries = new AgentCache<AgentEntry>(agentTokenBounds)
+  /** An agent with more tokens than have an entry would have none otherwise. */
+  readonly #pauses = new AgentCache<AgentPause>(pauseBounds)
 
   constructor(parts: AgentKeeperParts) {
     this.#parts = parts
@@ -40,7 +55,10 @@ export class AgentKeepers {
     const key = keyOf(name, subject)
     const found = this.#entries.get(subject.agentId, key)
     const { token = found?.token } = subject
-    if (token === undefined || subject.endsAt <= this.#parts.clock.now()) return ended(name)
+    if (token === undefined || subject.endsAt <= this.#parts.clock.now()) return without(name, ended)
+    const pause = this.#pauses.get(subject.agentId, name)
+    if (found?.keeper.isRenewing !== true && pause?.backOff.isOver(this.#parts.clock.steady()) === false)
+      return found?.keeper.state ?? without(name, paused)
     const entry = found ?? { keeper: this.#open(setting, subject, token), token, endsAt: subject.endsAt }
     if (found === undefined) this.#entries.set(subject.agentId, key, entry)
     return entry.keeper.renewed(refused)
@@ -53,7 +71,9 @@ export class AgentKeepers {
 
   /** Call about every second. */
   sweep(): void {
-    this.#entries.sweep(this.#parts.clock.now())
+    const now = this.#parts.clock.now()
+    this.#entries.sweep(now)
+    this.#pauses.sweep(now)
   }
 
   #open(setting: CredentialSetting, { agentId, endsAt }: SubjectToken, token: string): CredentialKeeper {
@@ -69,8 +89,25 @@ export class AgentKeepers {
         return notBeyond(obtained, endsAt - asked)
       },
       onState: () => {},
-      onAttempt: (name, problem) => onAttempt(name, problem, agentId),
+      onAttempt: (name, problem) => {
+        this.#note(agentId, name, problem)
+        onAttempt(name, problem, agentId)
+      },
     })
+  }
+
+  /** A token that is refused says nothing of the others of its agent. */
+  #note(agentId: string, name: string, problem: CredentialError | undefined): void {
+    const { clock } = this.#parts
+    const found = this.#pauses.get(agentId, name)
+    if (problem?.kind !== 'failing') {
+      found?.backOff.reset()
+      return
+    }
+    const pause = found ?? { backOff: new BackOff(), endsAt: 0 }
+    pause.endsAt = clock.now() + keepPauseMs
+    pause.backOff.fail(clock.steady())
+    this.#pauses.set(agentId, name, pause)
   }
 }
 
@@ -80,9 +117,10 @@ const notBeyond = ({ value, lifetimeMs }: Obtained, leftMs: number): Obtained =>
   lifetimeMs: Math.min(lifetimeMs, leftMs),
 })
 
-const noToken: CredentialProblem = { kind: 'needed', text: 'The token of the agent has ended.' }
+const ended: CredentialProblem = { kind: 'needed', text: 'The token of the agent has ended.' }
+const paused: CredentialProblem = { kind: 'failing', text: 'The token server did not answer this agent just now.' }
 
-const ended = (name: string): CredentialState => ({
+const without = (name: string, problem: CredentialProblem): CredentialState => ({
   ...{ name, version: 0, value: undefined, freshUntil: 0, renewAt: 0 },
-  problem: noToken,
+  problem,
 })

@@ -189,7 +189,8 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
     const name = credential && keyText(keyFor(credential, request.agent))
     const subject = isForToken ? request.subjectToken : undefined
     if (isForToken && subject === undefined) return refuseSubject(source, request.isApproved === true)
-    picked.push({ place, name, source, value, prefix, scope, subject, state: undefined, sent: undefined })
+    const agentId = request.agent.id
+    picked.push({ place, name, agentId, source, value, prefix, scope, subject, state: undefined, sent: undefined })
   }
   return picked.length === 0 ? undefined : picked
 }

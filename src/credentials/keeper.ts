@@ -1,6 +1,7 @@
 import { asError } from '../base/as-error.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { BackOff, jitter } from './back-off.ts'
 import type { Obtained } from './obtain.ts'
 import { CredentialError, type CredentialProblem, type CredentialState, isFresh } from './state.ts'
 
@@ -8,12 +9,8 @@ import { CredentialError, type CredentialProblem, type CredentialState, isFresh 
 const marginMs = 30_000
 /** It is renewed in the last 10 % of its life, and at least this long before its end, milliseconds. */
 const earlyMs = 60_000
-/** Pause after a failure, milliseconds: it doubles with each further one. */
-const [firstPauseMs, longestPauseMs] = [1_000, 60_000]
 /** Agents can provoke answers with status 401: at most one renewal of a credential in this time comes from them, milliseconds. */
 const forcedMs = 60_000
-/** Random part of the pauses, so that gateways that started together do not ask together. */
-const jitter = 0.1
 
 export interface KeeperParts {
   readonly clock: Clock
@@ -42,9 +39,7 @@ export class CredentialKeeper {
   #running: Promise<void> | undefined
   /** The secret changed during an attempt: its result may rest on the old one. */
   #isStale = false
-  #failures = 0
-  /** Steady milliseconds. */
-  #notBefore = 0
+  readonly #backOff = new BackOff()
   #forcedAt = Number.NEGATIVE_INFINITY
   /** Milliseconds since the epoch; undefined while there was none. */
   renewedAt: number | undefined = undefined
@@ -97,8 +92,7 @@ export class CredentialKeeper {
     found: (Obtained & { readonly renewedAt: number }) | undefined,
     problem: CredentialError | undefined,
   ): Promise<void> {
-    this.#notBefore = 0
-    this.#failures = 0
+    this.#backOff.reset()
     if (found !== undefined) this.renewedAt = found.renewedAt
     const next =
       found === undefined ? { value: undefined, freshUntil: 0, renewAt: 0 } : valid(found, this.#parts.clock.steady())
@@ -107,8 +101,7 @@ export class CredentialKeeper {
 
   /** The secret is another one. What it was is forgotten once the new one works. */
   async restart(): Promise<void> {
-    this.#notBefore = 0
-    this.#failures = 0
+    this.#backOff.reset()
     if (this.#running !== undefined) this.#isStale = true
     await this.#renew(this.#parts.clock.steady())
   }
@@ -122,7 +115,7 @@ export class CredentialKeeper {
   }
 
   #renew(now: number): Promise<void> {
-    if (this.#running === undefined && now < this.#notBefore) return Promise.resolve()
+    if (this.#running === undefined && !this.#backOff.isOver(now)) return Promise.resolve()
     this.#running ??= this.#attempts().finally(() => {
       this.#running = undefined
     })
@@ -147,16 +140,13 @@ export class CredentialKeeper {
         this.#isStale = true
         return
       }
-      this.#failures = 0
-      this.#notBefore = 0
+      this.#backOff.reset()
       this.renewedAt = clock.now()
       this.#set(valid(obtained, asked))
       onAttempt(this.name, undefined, before)
     } catch (error) {
       const problem = error instanceof CredentialError ? error : new CredentialError('failing', asError(error).message)
-      const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#failures)
-      this.#failures += 1
-      this.#notBefore = clock.steady() + pause * (1 + jitter * Math.random())
+      this.#backOff.fail(clock.steady())
       this.#set({ problem: { kind: problem.kind, text: problem.message } })
       onAttempt(this.name, problem, before)
     }

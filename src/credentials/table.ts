@@ -4,8 +4,9 @@ import { type CredentialKey, parseKey } from '../storage/credentials.ts'
 import { AgentCache } from './agent-cache.ts'
 import { type CredentialState, type FreshCredential, isFresh } from './state.ts'
 import { refuseExchange, refuseSubject, type SubjectToken } from './subject-token.ts'
+import { WaitingPlaces } from './waiting.ts'
 
-/** Requests of a thread that may wait for credentials at once: MaxInFlight is the share of one agent. */
+/** Requests of a thread that may wait for credentials at once. */
 const maxWaiting = 1_024
 /** A renewal ahead of the end is asked for once in this time, milliseconds. */
 const askAgainMs = 5_000
@@ -26,6 +27,8 @@ export type NeedCredential = (
 /** A credential that a request is to be sent with. */
 export interface WantedCredential {
   readonly name: string
+  /** Whose request it is. */
+  readonly agentId: string
   /** The token that it is had for; undefined: all agents have the same value. */
   readonly subject?: SubjectToken | undefined
   /** What it is had for that token: kept here, since the table may need the place before the request is sent. */
@@ -108,26 +111,26 @@ function createStates(known: readonly CredentialState[]) {
   }
 }
 
-/** Asks for values, and counts who waits for one. */
+/** Asks for values. */
 function createAsking({ need }: CredentialTableParts, { set, setOf }: ReturnType<typeof createStates>) {
-  let waiting = 0
+  const places = new WaitingPlaces(maxWaiting)
   /** How often agents were forgotten. */
   let forgotten = 0
   return {
-    isFull: () => waiting >= maxWaiting,
     forget: () => void forgotten++,
-    async ask(wanted: WantedCredential, refused?: number): Promise<void> {
-      const { name, subject } = wanted
-      waiting += 1
+    /** Undefined when no place is free: it must not wait, or not any longer. */
+    ask(wanted: WantedCredential, refused?: number): Promise<'asked' | undefined> | undefined {
+      const { name, subject, agentId } = wanted
+      const place = places.take(agentId)
+      if (place === undefined) return undefined
       const before = forgotten
-      try {
-        const state = await need(name, refused, subject)
+      const asked = need(name, refused, subject).then(state => {
         if (subject === undefined) set(state)
         // What was asked for before the rights of its agent have changed must not be found after it.
         else setOf(wanted, state, before === forgotten)
-      } finally {
-        waiting -= 1
-      }
+        return 'asked' as const
+      })
+      return Promise.race([asked, place.promise]).finally(() => places.give(agentId, place))
     },
   }
 }
@@ -154,7 +157,7 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
     if (entry === undefined || now < entry.state.renewAt || now - entry.askedAt < askAgainMs) return
     entry.askedAt = now
     // The request goes on with the value that there is; the keeper tells people of a failure.
-    void ask({ ...wanted }).catch(() => {})
+    ask({ ...wanted })?.catch(() => {})
   }
   return {
     versionOf: wanted => stateOf(wanted)?.version,
@@ -164,13 +167,14 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
         renewAhead(wanted)
         return undefined
       }
-      if (asking.isFull()) return refuse('busy')
-      return ask(wanted).then(() =>
-        lasts(wanted, isOnce) ? undefined : refuseMissing(wanted, stateOf(wanted), parts.connectUrl),
+      const missing = () => refuseMissing(wanted, stateOf(wanted), parts.connectUrl)
+      return (
+        ask(wanted)?.then(asked => (asked ? (lasts(wanted, isOnce) ? undefined : missing()) : refuse('busy'))) ??
+        refuse('busy')
       )
     },
     async renew(wanted, refused) {
-      if (!asking.isFull()) await ask(wanted, refused)
+      await ask(wanted, refused)
       const state = fresh(wanted)
       return state !== undefined && state.version !== refused
     },

@@ -4,7 +4,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Migration, Migrator, type MigratorProps } from 'kysely/migration'
 import { chats } from './migrations-chats.ts'
-import { accounts, storedCredentials } from './migrations-credentials.ts'
+import { storedCredentials } from './migrations-credentials.ts'
 import type { Db } from './schema.ts'
 import { shapeTables } from './shape-tables.ts'
 
@@ -33,14 +33,12 @@ export function createMigrations(types: EngineTypes): Record<string, Migration> 
     ...storedCredentials(bytes),
     ...others(bytes),
   ]
-  const inOrder = (statements: readonly RawBuilder<unknown>[]): Migration => ({
-    async up(db) {
-      for (const statement of statements) await statement.execute(db)
-    },
-  })
   return {
-    '0001-schema': inOrder(tables),
-    '0002-accounts': inOrder(accounts(bytes, types.bytes === 'bytea')),
+    '0001-schema': {
+      async up(db) {
+        for (const statement of tables) await statement.execute(db)
+      },
+    },
   }
 }
 

@@ -113,18 +113,18 @@ t.test('a missing account is refused with the way to it, and one that is gone is
     onUse: () => {},
     connectUrl: ({ subject }) => `https://c/${subject}`,
   })
-  t.match(await table.ready({ name: 'mail agent a1 5' }, false), {
+  t.match(await table.ready({ name: 'mail agent a1 5', agentId: 'a1' }, false), {
     ...{ refusal: 'credential_needed', status: 403, detail: /at https:\/\/c\/agent a1 5\. A retry/ },
     members: { credential: 'mail', connect: 'https://c/agent a1 5' },
   })
   const nowhere = createCredentialTable({ ...parts, onUse: () => {} })
-  t.match(await nowhere.ready({ name: 'mail owner x' }, false), {
+  t.match(await nowhere.ready({ name: 'mail owner x', agentId: 'a1' }, false), {
     detail: /in the console/,
     members: { credential: 'mail' },
   })
-  t.equal(table.ready({ name: 'mail all' }, false), undefined)
+  t.equal(table.ready({ name: 'mail all', agentId: 'a1' }, false), undefined)
   table.set({ ...state('mail all'), isGone: true })
-  t.equal(table.fresh({ name: 'mail all' }), undefined)
+  t.equal(table.fresh({ name: 'mail all', agentId: 'a1' }), undefined)
 })
 
 t.test('the tokens of one subject do not open as those of another', async t => {

@@ -18,7 +18,7 @@ function open() {
   const clock = createClock()
   const asked: string[] = []
   /** By number of the request: what is given for each token, and how long it lasts. */
-  const given = { tokenOf: (subject: string, _: number) => `for:${subject}`, seconds: 3_600 }
+  const given = { tokenOf: (subject: string, _: number) => `for:${subject}`, seconds: 3_600, status: 200 }
   const ownRequests: Pick<OwnRequests, 'ask'> = {
     async ask({ body }) {
       const subject = new URLSearchParams(String(body)).get('subject_token') ?? ''
@@ -27,7 +27,9 @@ function open() {
         token_type: 'Bearer',
       }
       await new Promise(setImmediate)
-      return { status: 200, fields: [], body: Buffer.from(JSON.stringify(answer)) }
+      const { status } = given
+      const problem = { error: status === 400 ? 'invalid_grant' : 'server_error' }
+      return { status, fields: [], body: Buffer.from(JSON.stringify(status === 200 ? answer : problem)) }
     },
   }
   const sourceParts = { clock, ownRequests, servers: new Map(), secrets: { read: async () => 'secret' } }
@@ -40,15 +42,15 @@ function open() {
     const exp = clock.now() / 1_000 + seconds
     const subject = subjectTokenOf({ agentId, claims: { sub: agentId, external_sub: 'x', exp }, token: jwt(token) })
     if (subject === undefined) throw new TypeError('no token of the provider')
-    return { name: 'shop', subject }
+    return { name: 'shop', agentId, subject }
   }
   return { clock, asked, given, table, wantedOf }
 }
 
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const jwt = (jti: string) => `${part({ alg: 'RS256' })}.${part({ jti })}.c2ln`
-const held = ({ name, subject }: WantedCredential): WantedCredential => ({
-  name,
+const held = ({ name, agentId, subject }: WantedCredential): WantedCredential => ({
+  ...{ name, agentId },
   subject: subject && { ...subject, token: undefined },
 })
 
@@ -156,6 +158,29 @@ t.test('an agent with many tokens loses its own oldest alone', async t => {
   cache.sweep(10)
   t.equal(cache.get('bob', 'b'), undefined)
   t.equal(agentTokenBounds.perAgent * agentTokenBounds.agents, 131_072)
+})
+
+t.test('an agent with many tokens does not ask a server without end that does not answer it', async t => {
+  const { clock, table, wantedOf, asked, given } = open()
+  given.status = 503
+  const ask = (agentId: string, token: number) => table.ready(wantedOf(agentId, `token${token}`), false)
+  for (let token = 0; token < 100; token++) t.match(await ask('ada', token), { refusal: 'credential_unavailable' })
+  t.equal(asked.length, 1)
+  t.match(await ask('bob', 1), { refusal: 'credential_unavailable' })
+  t.equal(asked.length, 2, 'another agent has its own pause')
+  for (const seconds of [1.2, 1.2, 1.2, 130]) {
+    await clock.advance(seconds * 1_000)
+    table.sweep()
+    for (let token = 0; token < 33; token++) await ask('ada', token)
+  }
+  t.equal(asked.length, 5, 'the pause doubles, and one that was long ago is forgotten')
+  await clock.advance(10_000)
+  given.status = 200
+  t.equal(await ask('ada', 1), undefined)
+  given.status = 400
+  t.match(await ask('ada', 2), { refusal: 'own_token_needed' })
+  given.status = 200
+  t.equal(await ask('ada', 3), undefined, 'a token that is refused says nothing of others')
 })
 
 t.test('keys, tokens of the gateway and opaque tokens are not exchanged', async t => {

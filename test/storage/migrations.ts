@@ -50,17 +50,3 @@ t.test('a later step changes an existing database once, and keeps its data', asy
   t.equal(runs, 1)
   t.match(opened.connection.prepare('select * from policies').all(), [{ name: 'p', updatedAt: 2, note: null }])
 })
-
-t.test('a file at each earlier step keeps its rows, and what was stored for all is of no subject', async t => {
-  for (let done = 1; done <= Object.keys(migrations).length; done++) {
-    const opened = connect(join(testdir(t), `${done}.db`))
-    t.teardown(() => opened.connection.close())
-    await migrateWhole(opened, Object.fromEntries(Object.entries(migrations).sort().slice(0, done)))
-    const columns = 'name, version, state, rotates, sealed, "leaseOwner"'
-    opened.connection.exec(`insert into credentials (${columns}) values ('shop', 7, 'ready', 1, x'ff', 'g1')`)
-    await migrateWhole(opened, migrations)
-    t.match(opened.connection.prepare('select * from credentials').all(), [
-      { name: 'shop', subject: '', version: 7, state: 'ready', rotates: 1, leaseOwner: 'g1', leaseUntil: null },
-    ])
-  }
-})
