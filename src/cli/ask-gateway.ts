@@ -19,10 +19,13 @@ export interface AskParts {
   readonly describe?: (error: FieldError) => string
 }
 
+/** The gateway has refused a call, for certain: it did nothing. */
+export class GatewayRefusal extends StartupError {}
+
 /**
  * The answer of an operation of the gateway's API, which openapi.json describes.
  *
- * @throws StartupError when it is not 200
+ * @throws StartupError when it is not 200; a GatewayRefusal when the call was wrong
  */
 export async function askGateway<T>(
   { env }: Shell,
@@ -38,5 +41,6 @@ export async function askGateway<T>(
   const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
   // openapi.json describes it.
   const lines = (errors as readonly FieldError[]).map(describe)
-  throw new StartupError([`${gateway.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
+  const Problem = status >= 400 && status < 500 ? GatewayRefusal : StartupError
+  throw new Problem([`${gateway.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
 }

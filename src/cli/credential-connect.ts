@@ -11,13 +11,16 @@ import {
   finishCodeConsent,
   parametersIn,
   refreshTokenIn,
+  revokeGrant,
 } from '../credentials/consent.ts'
+import type { SourceParts } from '../credentials/obtain.ts'
 import { CredentialError } from '../credentials/state.ts'
-import type { CredentialView } from '../credentials/view.ts'
+import type { Granted } from '../credentials/stored-row.ts'
+import type { AccountView, CredentialView } from '../credentials/view.ts'
 import { openUpstreams } from '../gateway/upstreams.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
+import { type AskParts, askGateway, atHelp, GatewayRefusal, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
 import { openLoopback } from './loopback.ts'
@@ -67,22 +70,62 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
   const account = accountIn(values)
-  const refreshToken = await consentTo(name, { shell, configuration }, { ...given, ...urls, account })
-    .then(refreshTokenIn)
-    .catch(error => {
-      throw error instanceof CredentialError ? new StartupError(error.message) : error
-    })
-  const parts = { configuration, at: values.at }
-  const path = `/credentials/${encodeURIComponent(name)}`
-  const body = { refreshToken, ...account }
-  const stored = await askGateway<object>(shell, parts, { method: 'PUT', path: `${path}/token`, body })
+  const setting = settingOf(name, configuration, account)
+  const asked = { parts: { configuration, at: values.at }, shell, setting }
+  const isConnected = await hasGrant(asked)
+  const stored = await withServers({ shell, configuration }, async servers => {
+    let granted: Granted | undefined
+    const onUntaken = (untaken: Granted) => {
+      granted = untaken
+    }
+    const consent = { ...consentOf(setting, servers, { ...given, ...urls }), onUntaken }
+    try {
+      const consented = await consentIn(consent, shell, given)
+      granted = consented
+      const body = { refreshToken: refreshTokenIn(consented), ...account }
+      return await askGateway<object>(shell, asked.parts, { method: 'PUT', path: `${pathOf(name)}/token`, body })
+    } catch (error) {
+      if (!(error instanceof GatewayRefusal || error instanceof CredentialError)) throw error
+      if (granted === undefined) throw new StartupError(error.message)
+      const lost = granted
+      const end = isConnected ? undefined : () => revokeGrant(consent, lost)
+      throw new StartupError(`${error.message}\n${await withdrawn(setting, end)}`)
+    }
+  })
   if ('connectedBy' in stored) {
     if (values.json === true) printJson(shell, { ok: true, ...stored })
     else shell.print(`${name} is connected.`)
     return 0
   }
-  const view = await askGateway<CredentialView>(shell, parts, { method: 'POST', path: `${path}/renew` })
-  return printState(shell, values, view)
+  const path = `${pathOf(name)}/renew`
+  return printState(shell, values, await askGateway<CredentialView>(shell, asked.parts, { method: 'POST', path }))
+}
+
+const pathOf = (name: string): string => `/credentials/${encodeURIComponent(name)}`
+
+interface AskedOf {
+  readonly parts: AskParts
+  readonly shell: Shell
+  readonly setting: CredentialSetting
+}
+
+/** Whether a grant may be there already. Asked before anybody consents, so that a gateway that is away or refuses says so at once. */
+async function hasGrant({ parts, shell, setting }: AskedOf): Promise<boolean> {
+  const path = pathOf(setting.Name ?? '')
+  const { state } = await askGateway<CredentialView>(shell, parts, { method: 'GET', path })
+  if (setting.Type !== 'Connect') return state !== 'needed' && state !== 'unused'
+  const accounts = await askGateway<readonly AccountView[]>(shell, parts, { method: 'GET', path: `${path}/accounts` })
+  return accounts.some(account => account.state !== 'needed')
+}
+
+/** What became of a grant that was not taken. @param end undefined: some servers would end the grant, too, that is in use */
+async function withdrawn(
+  { Issuer, TokenUrl, ClientId }: CredentialSetting,
+  end: (() => Promise<boolean>) | undefined,
+): Promise<string> {
+  const server = new URL(Issuer ?? TokenUrl ?? '').host
+  if (end !== undefined && (await end().catch(() => false))) return `The grant was revoked at ${server}.`
+  return `${server} still has your grant: remove the access of ${ClientId} in the settings of your account there.`
 }
 
 function paramsIn(params: readonly string[]): Readonly<Record<string, string>> {
@@ -90,10 +133,15 @@ function paramsIn(params: readonly string[]): Readonly<Record<string, string>> {
   return parametersIn(params)
 }
 
-interface ConsentOptions extends Pick<ConsentRequest, 'more' | 'authorizationUrl' | 'deviceUrl'> {
-  readonly port: number
-  readonly isDevice: boolean
-  readonly account: AccountOf
+function settingOf(name: string, { config, file }: Configuration, account: AccountOf): CredentialSetting {
+  const setting = config.Credentials.find(({ Name }) => Name === name)
+  if (setting?.Type !== 'RefreshToken' && setting?.Type !== 'Connect')
+    throw new StartupError(`${name} is no credential of type RefreshToken or Connect in ${file ?? 'gateway.yaml'}.`)
+  if (setting.ClientId === undefined)
+    throw new StartupError(`${name} has no ClientId: connect the account in the console.`)
+  // A person who has consented would have to do it again.
+  if (!isAccountOf(setting, account)) throw new UsageError(usageOf(setting))
+  return setting
 }
 
 interface ConsentPlace {
@@ -101,39 +149,44 @@ interface ConsentPlace {
   readonly configuration: Configuration
 }
 
-async function consentTo(
-  name: string,
-  { shell, configuration }: ConsentPlace,
-  { port, isDevice, account, ...asked }: ConsentOptions,
-): Promise<Consented> {
-  const { config, baseDirectory } = configuration
-  const setting = config.Credentials.find(({ Name }) => Name === name)
-  if (setting?.Type !== 'RefreshToken' && setting?.Type !== 'Connect') {
-    throw new StartupError(
-      `${name} is no credential of type RefreshToken or Connect in ${configuration.file ?? 'gateway.yaml'}.`,
-    )
-  }
-  if (setting.ClientId === undefined)
-    throw new StartupError(`${name} has no ClientId: connect the account in the console.`)
-  // A person who has consented would have to do it again.
-  if (!isAccountOf(setting, account)) throw new UsageError(usageOf(setting))
+/** What the gateway's own requests need, as long as `use` takes. */
+async function withServers<T>(
+  { shell, configuration: { config, baseDirectory } }: ConsentPlace,
+  use: (parts: SourceParts) => Promise<T>,
+): Promise<T> {
   const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
   const upstreams = await openUpstreams(config, baseDirectory, given)
   try {
     const parts = upstreams.keptCredentials?.sourceParts
     if (parts === undefined) throw new Error('cannot happen: a command has no other threads')
-    const { more, authorizationUrl = setting.AuthorizationUrl, deviceUrl } = asked
-    const consent = {
-      ...{ setting, parts, authorizationUrl, deviceUrl, signal: AbortSignal.timeout(consentMs) },
-      more: { ...parametersIn(setting.Parameters), ...more },
-    }
-    if (!isDevice) return await inBrowser(consent, shell, port)
-    const onPrompt = ({ url, code }: { readonly url: string; readonly code: string }) =>
-      shell.complain(`Open ${escapeDeceptive(url)} and enter ${escapeDeceptive(code)}`)
-    return await deviceConsent(consent, { onPrompt, wait: ms => sleep(ms) })
+    return await use(parts)
   } finally {
     upstreams.close()
   }
+}
+
+const consentOf = (
+  setting: CredentialSetting,
+  parts: SourceParts,
+  {
+    more,
+    authorizationUrl = setting.AuthorizationUrl,
+    deviceUrl = setting.DeviceUrl,
+  }: Pick<ConsentRequest, 'more' | 'authorizationUrl' | 'deviceUrl'>,
+): ConsentRequest => ({
+  ...{ setting, parts, authorizationUrl, deviceUrl, signal: AbortSignal.timeout(consentMs) },
+  more: { ...parametersIn(setting.Parameters), ...more },
+})
+
+function consentIn(
+  consent: ConsentRequest,
+  shell: Shell,
+  { port, isDevice }: { readonly port: number; readonly isDevice: boolean },
+): Promise<Consented> {
+  if (!isDevice) return inBrowser(consent, shell, port)
+  const onPrompt = ({ url, code }: { readonly url: string; readonly code: string }) =>
+    shell.complain(`Open ${escapeDeceptive(url)} and enter ${escapeDeceptive(code)}`)
+  return deviceConsent(consent, { onPrompt, wait: ms => sleep(ms) })
 }
 
 /** The gateway alone knows which agents are there. */

@@ -66,6 +66,10 @@ export const credentials = objects(
       credentialName,
     ),
     AuthorizationUrl: optional('Page of consent of a server without a document, for Connect.', httpsUrl),
+    DeviceUrl: optional(
+      'Where a server without a document issues codes that people enter at it (RFC 8628), for Connect.',
+      httpsUrl,
+    ),
     Parameters: list('Further parameters of that page, such as access_type=offline of Google.', queryParameter),
     Per: choice(
       ['Agent', 'Owner', 'All'],
@@ -196,22 +200,16 @@ function agentTokenProblem(
 }
 
 /** A document says where people consent; without one the settings must. */
-function consentProblem({
-  Type,
-  ClientId,
-  TokenUrl,
-  AuthorizationUrl,
-  Parameters,
-  Per,
-}: CredentialSetting): string | undefined {
+function consentProblem(entry: CredentialSetting): string | undefined {
+  const { Type, ClientId, TokenUrl, AuthorizationUrl, DeviceUrl, Parameters, Per } = entry
+  const url = AuthorizationUrl ?? DeviceUrl
   if (Type === 'Connect') {
     if (ClientId === undefined && TokenUrl !== undefined) return 'ClientId must be set with TokenUrl'
-    return TokenUrl !== undefined && AuthorizationUrl === undefined
-      ? 'AuthorizationUrl must be set beside TokenUrl'
-      : undefined
+    const isMissing = TokenUrl !== undefined && url === undefined
+    return isMissing ? 'AuthorizationUrl or DeviceUrl must be set beside TokenUrl' : undefined
   }
-  const isOther = AuthorizationUrl !== undefined || Parameters.length > 0 || Per !== 'Agent'
-  return isOther ? `AuthorizationUrl, Parameters and Per must not be set for ${Type}` : undefined
+  const isOther = url !== undefined || Parameters.length > 0 || Per !== 'Agent'
+  return isOther ? `AuthorizationUrl, DeviceUrl, Parameters and Per must not be set for ${Type}` : undefined
 }
 
 /** Types that ask a server which the settings name. */

@@ -10,8 +10,11 @@ import type { Clock } from '../runtime/clock.ts'
 import { codeLimits } from '../storage/codes.ts'
 import type { CredentialKey, StoredCredentialTable } from '../storage/credentials.ts'
 import {
+  askDeviceConsent,
   type BegunConsent,
+  type BegunDevice,
   beginCodeConsent,
+  beginDeviceConsent,
   type Consented,
   type ConsentRequest,
   finishCodeConsent,
@@ -37,17 +40,34 @@ export interface BegunConnection {
   readonly session: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
+  /** With a code that the person enters at `url`: null where the server sends the tab back. */
+  readonly device: DeviceCode | null
+}
+
+interface DeviceCode {
+  readonly code: string
+  /** Names the consent, as the parameter does that a server sends back. */
+  readonly state: string
+  /** The tab asks so often whether it is over. */
+  readonly everySeconds: number
+}
+
+interface KeptDevice extends Pick<BegunDevice, 'deviceCode' | 'pause'> {
+  /** The server is not asked before, milliseconds since the epoch. */
+  readonly askAt: number
 }
 
 /** What is sealed until a consent ends. */
-interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, Pick<AskedConnection, 'clientId'> {
+interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, Pick<ConnectionRequest, 'clientId'> {
   readonly session: string
+  readonly device?: KeptDevice | undefined
 }
 
-interface AskedConnection {
+export interface ConnectionRequest {
   readonly key: CredentialKey
   readonly personId: string
-  readonly redirectUri: string
+  /** Where the server sends the tab back; undefined: the person enters a code at the server instead. */
+  readonly redirectUri: string | undefined
   /** Undefined: that of the settings. */
   readonly clientId: string | undefined
 }
@@ -55,18 +75,41 @@ interface AskedConnection {
 /** Rejects with a CredentialError when its server does not say where people consent. */
 export async function beginConnection(
   setting: CredentialSetting,
-  { key, personId, redirectUri, clientId }: AskedConnection,
-  { table, sealingKeys, clients, clock }: ConsentParts,
+  { key, personId, redirectUri, clientId }: ConnectionRequest,
+  parts: ConsentParts,
 ): Promise<BegunConnection> {
-  const { url, ...begun } = await clients.use(setting, clientId, use => beginCodeConsent(requestOf(use), redirectUri))
+  const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
+    parts.clients.use(setting, clientId, use => ask(requestOf(use)))
   const session = randomBytes(32).toString('base64url')
-  const hash = digestOf(begun.state)
-  const kept: KeptConsent = { ...begun, ...key, clientId, session: digestOf(session) }
+  const now = parts.clock.now()
+  const bound = { ...key, clientId, session: digestOf(session) }
+  if (redirectUri !== undefined) {
+    const { url, ...begun } = await asked(request => beginCodeConsent(request, redirectUri))
+    const expiresAt = now + consentMs
+    await keep({ ...begun, ...bound }, { personId, expiresAt }, parts)
+    return { url, session, expiresAt, device: null }
+  }
+  const { url, code, deviceCode, pause, lifeSeconds } = await asked(beginDeviceConsent)
+  const expiresAt = now + Math.min(consentMs, lifeSeconds * 1_000)
+  const state = randomBytes(32).toString('base64url')
+  const device = { deviceCode, pause, askAt: now + pause * 1_000 }
+  await keep({ ...bound, state, verifier: '', redirectUri: '', device }, { personId, expiresAt }, parts)
+  return { url, session, expiresAt, device: { code, state, everySeconds: pause } }
+}
+
+interface Keeping {
+  readonly personId: string
+  readonly expiresAt: number
+}
+
+async function keep(
+  kept: KeptConsent,
+  { personId, expiresAt }: Keeping,
+  { table, sealingKeys, clock }: ConsentParts,
+): Promise<void> {
+  const hash = digestOf(kept.state)
   const sealed = seal(sealingKeys[0], labelOf(hash, personId), Buffer.from(JSON.stringify(kept)))
-  const now = clock.now()
-  const expiresAt = now + consentMs
-  await table.keepConsent({ hash, agentId: personId, expiresAt, sealed }, { now, ...codeLimits })
-  return { url, session, expiresAt }
+  await table.keepConsent({ hash, agentId: personId, expiresAt, sealed }, { now: clock.now(), ...codeLimits })
 }
 
 /** What a tab brings back. */
@@ -79,32 +122,49 @@ export interface ConnectionAnswer {
   readonly answer: URLSearchParams
 }
 
+/** The person has not decided yet: the tab asks again. */
+export interface PendingConnection {
+  readonly everySeconds: number
+}
+
 /** A consent that was taken: nobody can end it again. */
 export interface TakenConnection {
   readonly key: CredentialKey
   readonly clientId: string | undefined
   /** Rejects with a CredentialError when the server refuses. */
-  finish(setting: CredentialSetting, onUntaken: ConsentRequest['onUntaken']): Promise<Consented>
+  finish(setting: CredentialSetting, onUntaken: ConsentRequest['onUntaken']): Promise<Consented | PendingConnection>
 }
 
 /** Undefined when it was not begun, has ended, or is that of another person, tab or credential. It is used up all the same. */
 export async function takeConnection(
   { name, personId, session, answer }: ConnectionAnswer,
-  { table, sealingKeys, clients, clock }: ConsentParts,
+  parts: ConsentParts,
 ): Promise<TakenConnection | undefined> {
+  const { table, sealingKeys, clients, clock } = parts
   const hash = digestOf(answer.get('state') ?? '')
   const taken = await table.takeConsent(hash, clock.now())
   const plain = taken && unseal(sealingKeys, labelOf(hash, personId), taken.sealed)
-  if (plain === undefined) return undefined
-  // Written by `beginConnection`.
+  if (taken === undefined || plain === undefined) return undefined
+  const { expiresAt } = taken
+  // Written by `keep`.
   const kept = JSON.parse(plain.toString()) as KeptConsent
   const isTab = timingSafeEqual(Buffer.from(kept.session), Buffer.from(digestOf(session)))
   if (!isTab || kept.name !== name) return undefined
+  const { device } = kept
   return {
     key: { name, subject: kept.subject },
     clientId: kept.clientId,
-    finish: (setting, onUntaken) =>
-      clients.use(setting, kept.clientId, use => finishCodeConsent({ ...requestOf(use), onUntaken }, kept, answer)),
+    async finish(setting, onUntaken) {
+      const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
+        clients.use(setting, kept.clientId, use => ask({ ...requestOf(use), onUntaken }))
+      if (device === undefined) return asked(request => finishCodeConsent(request, kept, answer))
+      const isEarly = clock.now() < device.askAt
+      const found = isEarly ? device.pause : await asked(request => askDeviceConsent(request, device))
+      if (typeof found !== 'number') return found
+      const askAt = isEarly ? device.askAt : clock.now() + found * 1_000
+      await keep({ ...kept, device: { ...device, pause: found, askAt } }, { personId, expiresAt }, parts)
+      return { everySeconds: found }
+    },
   }
 }
 
@@ -114,7 +174,7 @@ const labelOf = (hash: string, personId: string): string => `consent:${personId}
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const requestOf = ({ setting, parts }: ClientUse): ConsentRequest => ({
-  ...{ setting, parts, authorizationUrl: setting.AuthorizationUrl },
+  ...{ setting, parts, authorizationUrl: setting.AuthorizationUrl, deviceUrl: setting.DeviceUrl },
   more: parametersIn(setting.Parameters),
   signal: AbortSignal.timeout(consentMs),
 })

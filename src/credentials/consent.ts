@@ -3,9 +3,9 @@ import * as oauth from 'oauth4webapi'
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
-import { type SourceParts, sendable } from './obtain.ts'
+import { limitOf, type SourceParts, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
-import type { Granted } from './stored-row.ts'
+import { type Granted, revocableOf } from './stored-row.ts'
 import { answered, clientAuthentication, endpointOf, lifeOf, parametersOf, type TokenEndpoint } from './token-server.ts'
 
 export interface ConsentRequest {
@@ -46,7 +46,9 @@ export async function beginCodeConsent(consent: ConsentRequest, redirectUri: str
   const { server, client } = await serverOf(consent)
   if (consent.setting.McpServer !== undefined && server.code_challenge_methods_supported?.includes('S256') !== true)
     throw new CredentialError('failing', `${server.issuer} does not say that it knows PKCE with S256, which MCP wants.`)
-  const url = new URL(endpointIn(server.authorization_endpoint, 'authorization endpoint', '--authorization-url'))
+  const url = new URL(
+    endpointIn(server.authorization_endpoint, 'authorization endpoint', 'AuthorizationUrl or --authorization-url'),
+  )
   const [verifier, state] = [oauth.generateRandomCodeVerifier(), oauth.generateRandomState()]
   const asked = {
     ...{ ...consent.more, ...parametersOf(consent.setting), response_type: 'code', client_id: client.client_id },
@@ -64,10 +66,7 @@ export async function finishCodeConsent(
   answer: URLSearchParams,
 ): Promise<Consented> {
   const { setting, parts } = consent
-  let idToken: unknown
-  const onIdToken = (token: unknown) => {
-    idToken = token
-  }
+  const { onIdToken, login } = loginReader()
   const { server, client, options } = await serverOf(consent, onIdToken)
   const code = codeIn(answer, { server, client, state })
   const authentication = await clientAuthentication(setting, parts)
@@ -75,7 +74,7 @@ export async function finishCodeConsent(
   const request = oauth
     .authorizationCodeGrantRequest(server, client, authentication, code, redirectUri, verifier, options)
     .then(answer => oauth.processAuthorizationCodeResponse(server, client, answer))
-  return { ...grantedIn(await answered(request), consent, at), login: loginIn(idToken) }
+  return { ...grantedIn(await answered(request), consent, at), login: login() }
 }
 
 function codeIn(
@@ -91,24 +90,29 @@ function codeIn(
   }
 }
 
-export interface DevicePrompt {
+/** A consent with a code that the person enters elsewhere (RFC 8628): plain data, and a secret until it ends. */
+export interface BegunDevice {
+  /** What the person opens, on any machine. */
   readonly url: string
+  /** What the person enters there. */
   readonly code: string
-}
-
-interface DeviceWays {
-  readonly onPrompt: (prompt: DevicePrompt) => void
-  readonly wait: (ms: number) => Promise<unknown>
+  /** What the gateway asks the server with. */
+  readonly deviceCode: string
+  /** Pause before the next question, seconds. */
+  readonly pause: number
+  readonly lifeSeconds: number
 }
 
 /** Pause between two questions, when the server names none, and what `slow_down` adds (RFC 8628 section 3.5), seconds. */
 const usualPause = 5
+/** Longest pause after questions that no server has answered, seconds. */
+const longestPause = 60
 
-/** RFC 8628: what was granted, once the person has entered the code elsewhere. */
-export async function deviceConsent(consent: ConsentRequest, { onPrompt, wait }: DeviceWays): Promise<Consented> {
+/** Rejects with a CredentialError when the server knows no such codes. */
+export async function beginDeviceConsent(consent: ConsentRequest): Promise<BegunDevice> {
   const { setting, parts } = consent
   const { server, client, options } = await serverOf(consent)
-  endpointIn(server.device_authorization_endpoint, 'device authorization endpoint', '--device-url')
+  endpointIn(server.device_authorization_endpoint, 'device authorization endpoint', 'DeviceUrl or --device-url')
   const authentication = await clientAuthentication(setting, parts)
   const asked = { ...consent.more, ...parametersOf(setting) }
   const device = await answered(
@@ -116,21 +120,62 @@ export async function deviceConsent(consent: ConsentRequest, { onPrompt, wait }:
       .deviceAuthorizationRequest(server, client, authentication, asked, options)
       .then(answer => oauth.processDeviceAuthorizationResponse(server, client, answer)),
   )
-  onPrompt({ url: device.verification_uri, code: device.user_code })
-  let pause = device.interval ?? usualPause
-  for (let waited = 0; waited < device.expires_in; waited += pause) {
-    await wait(pause * 1_000)
-    try {
-      const answer = await oauth.deviceCodeGrantRequest(server, client, authentication, device.device_code, options)
-      const granted = await oauth.processDeviceCodeResponse(server, client, answer)
-      return { ...grantedIn(granted, consent, parts.clock.now()), login: null }
-    } catch (error) {
-      const code = error instanceof oauth.ResponseBodyError ? error.error : undefined
-      if (code === 'slow_down') pause += usualPause
-      else if (code !== 'authorization_pending') await answered(Promise.reject(error))
-    }
+  const { verification_uri: url, user_code: code, device_code: deviceCode, interval, expires_in: lifeSeconds } = device
+  if (!URL.canParse(url) || new URL(url).protocol !== 'https:')
+    throw new CredentialError('failing', 'The server names no https address at which the code is entered.')
+  return { url, code, deviceCode, pause: Math.max(1, interval ?? usualPause), lifeSeconds }
+}
+
+/** What was granted; or, until the person has decided, the pause before the next question, seconds. */
+export async function askDeviceConsent(
+  consent: ConsentRequest,
+  { deviceCode, pause }: Pick<BegunDevice, 'deviceCode' | 'pause'>,
+): Promise<Consented | number> {
+  const { setting, parts } = consent
+  const { onIdToken, login } = loginReader()
+  const { server, client, options } = await serverOf(consent, onIdToken)
+  const authentication = await clientAuthentication(setting, parts)
+  let state: unknown
+  const request = oauth
+    .deviceCodeGrantRequest(server, client, authentication, deviceCode, options)
+    .then(answer => oauth.processDeviceCodeResponse(server, client, answer))
+    .catch(error => {
+      state = error instanceof oauth.ResponseBodyError ? error.error : undefined
+      throw error
+    })
+  try {
+    const granted = await answered(request)
+    return { ...grantedIn(granted, consent, parts.clock.now()), login: login() }
+  } catch (error) {
+    if (state === 'authorization_pending') return pause
+    if (state === 'slow_down') return pause + usualPause
+    if (state === 'expired_token') throw new CredentialError('needed', tooLate)
+    if (state === 'access_denied') throw new CredentialError('needed', 'Access was denied at the server.')
+    // The server may answer the next one (RFC 8628 section 3.5).
+    if (!(error instanceof CredentialError)) return Math.min(longestPause, pause * 2)
+    throw error
   }
-  throw new CredentialError('needed', 'The code was not entered in time.')
+}
+
+const tooLate = 'The code was not entered in time. Begin again.'
+
+interface DeviceWays {
+  readonly onPrompt: (prompt: Pick<BegunDevice, 'url' | 'code'>) => void
+  readonly wait: (ms: number) => Promise<unknown>
+}
+
+/** The same in one piece: what was granted, once the person has entered the code elsewhere. */
+export async function deviceConsent(consent: ConsentRequest, { onPrompt, wait }: DeviceWays): Promise<Consented> {
+  const device = await beginDeviceConsent(consent)
+  onPrompt(device)
+  let { pause } = device
+  for (let waited = 0; waited < device.lifeSeconds; waited += pause) {
+    await wait(pause * 1_000)
+    const found = await askDeviceConsent(consent, { ...device, pause })
+    if (typeof found !== 'number') return found
+    pause = found
+  }
+  throw new CredentialError('needed', tooLate)
 }
 
 async function serverOf(consent: ConsentRequest, onIdToken?: (token: unknown) => void): Promise<TokenEndpoint> {
@@ -169,11 +214,32 @@ function grantedIn(
   return { refreshToken, access, scope: granted?.join(' ') ?? null, missing }
 }
 
+/** Ends a grant that is not taken (RFC 7009). False: its server does not say where. */
+export async function revokeGrant(
+  { setting, parts }: Pick<ConsentRequest, 'setting' | 'parts'>,
+  granted: Granted,
+): Promise<boolean> {
+  const token = revocableOf(granted, undefined)
+  if (token === undefined) return false
+  const { revoke } = await import('./token-requests.ts')
+  return revoke(setting, parts, { ...token, signal: AbortSignal.timeout(limitOf(setting)) })
+}
+
 /** @throws CredentialError when the grant could not be renewed */
 export function refreshTokenIn({ refreshToken }: Granted): string {
   if (refreshToken !== undefined) return refreshToken
   const hint = 'Many need the scope offline_access, Google --param access_type=offline --param prompt=consent.'
   throw new CredentialError('failing', `The server sent no refresh token. ${hint}`)
+}
+
+function loginReader() {
+  let idToken: unknown
+  return {
+    onIdToken(token: unknown): void {
+      idToken = token
+    },
+    login: () => loginIn(idToken),
+  }
 }
 
 /** For people alone: nothing is decided by it. It came from the server itself, so its signature says nothing more. */

@@ -83,9 +83,8 @@ export class StoredGrant {
     const deadline = clock.steady() + this.#limitMs
     const replaced = this.#latest.version
     do {
-      if (this.#unstored !== undefined && !(await this.#storeLate())) {
+      if (!(await this.#storeLate()))
         throw new CredentialError('failing', 'The last token is not stored yet, so it cannot be renewed.')
-      }
       const row = await this.#seeded(await this.#read())
       if (row.version < this.#latest.version) continue
       const found = this.#taken(row, replaced) ?? (await this.#renewed(row, signal))
@@ -120,7 +119,7 @@ export class StoredGrant {
 
   /** Stores what the store did not take before. Call about every second. */
   async sweep(): Promise<void> {
-    if (this.#unstored !== undefined) await this.#storeLate()
+    await this.#storeLate()
   }
 
   /** A person has granted access. In force everywhere when it resolves. */
@@ -163,7 +162,8 @@ export class StoredGrant {
       const next: OpenedRow = { version: row.version + 1, rotates: 1, ...change(row) }
       if (await this.#parts.table.put(this.#sealed(next), { entry })) return row
     }
-    throw new CredentialError('failing', 'Gateways change the token all the time. Try again.')
+    const isThere = (await this.#parts.table.of(this.#key)) !== undefined
+    throw new CredentialError('failing', isThere ? 'Gateways change it all the time. Try again.' : 'Its agent is gone.')
   }
 
   /** @param replaced version whose access token is refused, or ends soon */

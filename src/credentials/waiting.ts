@@ -15,7 +15,7 @@ export class WaitingPlaces {
 
   /** Undefined when all places are taken, and no agent has two more than this one. */
   take(agentId: string): WaitingPlace | undefined {
-    if (this.#taken >= this.#max && !this.#makeRoom(agentId)) return undefined
+    if (this.#taken >= this.#max && !this.#displace(agentId)) return undefined
     const place: WaitingPlace = Promise.withResolvers()
     const own = this.#ofAgents.get(agentId) ?? new Set()
     this.#ofAgents.set(agentId, own.add(place))
@@ -31,11 +31,11 @@ export class WaitingPlaces {
   }
 
   /** Takes the youngest place of the agent that has most. */
-  #makeRoom(agentId: string): boolean {
+  #displace(agentId: string): boolean {
     const own = this.#ofAgents.get(agentId)?.size ?? 0
-    const [id = '', most] = [...this.#ofAgents].reduce((a, b) => (b[1].size > a[1].size ? b : a))
-    const place = [...most].at(-1)
-    if (place === undefined || most.size < own + 2) return false
+    const [id = '', largest] = [...this.#ofAgents].reduce((a, b) => (b[1].size > a[1].size ? b : a))
+    const place = [...largest].at(-1)
+    if (place === undefined || largest.size < own + 2) return false
     this.give(id, place)
     place.resolve(undefined)
     return true

@@ -4,6 +4,7 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { type AccountOf, keyFor, keyOfAccount, mayConnect } from '../credentials/accounts.ts'
 import { credentialEntry } from '../credentials/audit.ts'
 import { redirectUriOf } from '../credentials/client-document.ts'
+import type { PendingConnection } from '../credentials/connection.ts'
 import type { Consented } from '../credentials/consent.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
@@ -22,6 +23,7 @@ import type {
   ConnectedAccount,
   ConnectionOffer,
   ConnectionReturn,
+  ConnectionWish,
 } from '../management/credential-parts.ts'
 import {
   agentSubject,
@@ -71,7 +73,7 @@ export class ManagedAccounts {
 
   async begin(
     name: string,
-    of: AccountOf,
+    { device = false, ...of }: ConnectionWish,
     { person, by }: AskingPerson,
   ): Promise<ConnectionOffer | Refusal | undefined> {
     const { config, clock } = this.#parts
@@ -81,10 +83,12 @@ export class ManagedAccounts {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
     const origin = consoleUrlOf(config)
-    if (origin === undefined) return refuse('wrong_state', noOrigin)
+    // A client that is registered has an address to come back to, even for a code.
+    if (origin === undefined && (!device || setting.ClientId === undefined)) return refuse('wrong_state', noOrigin)
     const { beginConnection } = await import('../credentials/connection.ts')
     const connections = await this.#connections()
-    const asked = { key, personId: person.id, redirectUri: redirectUriOf(name, origin) }
+    const redirectUri = device ? undefined : redirectUriOf(name, origin ?? '')
+    const asked = { key, personId: person.id, redirectUri }
     const noteOf = (facts: AuditEntry['details']) =>
       credentialEntry(key, { what: 'registered', at: clock.now(), by, facts })
     const begun = await explained(
@@ -102,7 +106,7 @@ export class ManagedAccounts {
     name: string,
     { session, ...answer }: ConnectionReturn,
     { person, by, problemNow }: AskingPerson,
-  ): Promise<ConnectedAccount | Refusal | undefined> {
+  ): Promise<ConnectedAccount | PendingConnection | Refusal | undefined> {
     const setting = this.#settingOf(name)
     if (setting?.Type !== 'Connect') return undefined
     const { takeConnection } = await import('../credentials/connection.ts')
@@ -116,6 +120,7 @@ export class ManagedAccounts {
     // Rights may have been lost since the consent was begun, and while its server was asked.
     const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
     const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
+    if ('everySeconds' in consented) return problem ?? consented
     if (problem === undefined) return this.#keep(key, { ...consented, clientId }, by)
     withdraw(consented)
     return problem
@@ -219,13 +224,17 @@ export class ManagedAccounts {
 }
 
 /** Disconnects, and then revokes what was granted. */
-export async function endGrant(grant: StoredGrant, entry: AuditEntry): Promise<{ readonly revoked: boolean }> {
-  const token = await grant.disconnect(entry)
-  return { revoked: token !== undefined && (await grant.revoke(token)) }
+export async function endGrant(
+  grant: StoredGrant,
+  entry: AuditEntry,
+): Promise<{ readonly revoked: boolean } | Refusal> {
+  const ended = await explained(grant.disconnect(entry).then(token => ({ token })))
+  if (isRefusal(ended)) return ended
+  return { revoked: ended.token !== undefined && (await grant.revoke(ended.token)) }
 }
 
-/** What a server, or a person there, has refused. */
-const explained = <T>(asked: Promise<T>): Promise<T | Refusal> =>
+/** What a server, a person there, or what happened meanwhile has refused. */
+export const explained = <T>(asked: Promise<T>): Promise<T | Refusal> =>
   asked.catch(error => {
     if (error instanceof CredentialError) return refuse('wrong_state', error.message)
     throw error
@@ -235,7 +244,8 @@ const unrevoked = 'tokens of an agent that was removed could not be revoked'
 const notWithdrawn = 'a grant that was not taken could not be revoked at its server'
 const notYours = 'An admin connects accounts of all; others those of agents with their own ownerId.'
 const notBegun = 'This consent was not begun by you in this tab, or has ended. Connect the account again.'
-const noOrigin = 'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it.'
+const noOrigin =
+  'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it. Or use a code (device).'
 const inConsole = 'has no ClientId, so the gateway is the client: connect the account in the console.'
 const goneMeanwhile = 'The agent was removed meanwhile.'
 

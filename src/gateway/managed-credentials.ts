@@ -12,7 +12,7 @@ import type { AgentRecord, AuditEntry } from '../storage/store.ts'
 import { type Base, consoleUrlOf } from './base.ts'
 import type { KeptCredentials } from './credentials.ts'
 import type { Identity } from './identity.ts'
-import { endGrant, ManagedAccounts } from './managed-accounts.ts'
+import { endGrant, explained, ManagedAccounts } from './managed-accounts.ts'
 import type { Upstreams } from './upstreams.ts'
 
 interface ManagedCredentialParts extends Pick<Base, 'config' | 'clock' | 'store' | 'report'> {
@@ -93,8 +93,8 @@ class SharedCredentials {
   async connect(setting: CredentialSetting, refreshToken: string, by: By): Promise<CredentialView | Refusal> {
     const grant = this.#grantOf(setting)
     if (grant === undefined) return refuse('wrong_state', noToken)
-    await grant.connect({ refreshToken }, this.#entry('connected', setting, by))
-    return this.#show(setting)
+    const stored = await explained(grant.connect({ refreshToken }, this.#entry('connected', setting, by)))
+    return stored ?? this.#show(setting)
   }
 
   async disconnect(setting: CredentialSetting, { person, by }: Pick<AskingPerson, 'person' | 'by'>) {

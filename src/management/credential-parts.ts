@@ -1,7 +1,7 @@
 import type { By } from '../agents/registry.ts'
 import type { Refusal } from '../base/refusals.ts'
 import type { AccountOf } from '../credentials/accounts.ts'
-import type { BegunConnection } from '../credentials/connection.ts'
+import type { BegunConnection, PendingConnection } from '../credentials/connection.ts'
 import type { AccountView, CredentialView } from '../credentials/view.ts'
 import type { Person } from '../hitl/model.ts'
 import type { AgentRecord } from '../storage/store.ts'
@@ -20,6 +20,11 @@ export interface ConnectionReturn {
   readonly code?: string
   readonly iss?: string
   readonly error?: string
+}
+
+/** Which account a person wants to connect, and whether with a code that is entered at the server. */
+export interface ConnectionWish extends AccountOf {
+  readonly device?: boolean
 }
 
 /** What a person is told before the tab goes to the page of consent. */
@@ -54,8 +59,12 @@ export interface ManagedCredentials {
   /** The accounts of a credential. */
   accounts(name: string): Promise<readonly AccountView[] | undefined>
   /** Begins the consent of a person to an account, which the same tab of the same person ends. */
-  begin(name: string, of: AccountOf, asking: AskingPerson): Promise<ConnectionOffer | Refusal | undefined>
-  finish(name: string, given: ConnectionReturn, asking: AskingPerson): Promise<ConnectedAccount | Refusal | undefined>
+  begin(name: string, of: ConnectionWish, asking: AskingPerson): Promise<ConnectionOffer | Refusal | undefined>
+  finish(
+    name: string,
+    given: ConnectionReturn,
+    asking: AskingPerson,
+  ): Promise<ConnectedAccount | PendingConnection | Refusal | undefined>
   /** Who the gateway is at the server of a credential, for that server; undefined where it says so in no document. */
   clientDocument(name: string): object | undefined
   /** Call before an agent is removed; what it resolves with, after that: it revokes the agent's accounts at their servers. */

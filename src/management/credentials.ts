@@ -3,7 +3,7 @@ import type { AccountOf } from '../credentials/accounts.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import { by } from './agents.ts'
 import { bodyOf, type Handlers, type ManagementCall, textsOf } from './call.ts'
-import type { AskingPerson, ConnectionReturn } from './credential-parts.ts'
+import type { AskingPerson, ConnectionReturn, ConnectionWish } from './credential-parts.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** For the servers of credentials: a change of the settings needs a restart. */
@@ -54,12 +54,13 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
       return replyOf(await credentials.accounts(named))
     },
     async beginConnection(call) {
-      const begun = await credentials.begin(call.named, bodyOf<AccountOf | undefined>(call) ?? {}, asking(call))
+      const begun = await credentials.begin(call.named, bodyOf<ConnectionWish | undefined>(call) ?? {}, asking(call))
       if (begun === undefined || isRefusal(begun)) return replyOf(begun)
       return jsonReply(201, { ...begun, expiresAt: new Date(begun.expiresAt).toISOString() })
     },
     async finishConnection(call) {
-      return replyOf(await credentials.finish(call.named, bodyOf<ConnectionReturn>(call), asking(call)))
+      const done = await credentials.finish(call.named, bodyOf<ConnectionReturn>(call), asking(call))
+      return done !== undefined && 'everySeconds' in done ? jsonReply(202, done) : replyOf(done)
     },
   }
 }

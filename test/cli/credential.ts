@@ -10,18 +10,24 @@ import { fakeShell } from '../fixtures/shell.ts'
 
 let issued = 0
 let isDown = false
+let canRevoke = false
+const revoked: (string | undefined)[] = []
 const forms: Record<string, string>[] = []
 const server = await startLoopbackOrigin(t, async (req, res) => {
   const at = (path: string) => server.url + path
   const endpoints = {
     ...{ issuer: server.url, authorization_endpoint: at('/consent'), token_endpoint: at('/token') },
     device_authorization_endpoint: at('/device'),
+    ...(canRevoke && { revocation_endpoint: at('/revoke') }),
   }
   const form = Object.fromEntries(new URLSearchParams(await text(req)))
   if (req.url === '/.well-known/openid-configuration') res.end(JSON.stringify(endpoints))
   else if (req.url === '/device') {
     const codes = { device_code: 'd-1', user_code: 'AB-CD\n\u001b[2J', expires_in: 60, interval: 1 }
     res.end(JSON.stringify({ ...codes, verification_uri: at('/enter') }))
+  } else if (req.url === '/revoke') {
+    revoked.push(form['token'])
+    res.end()
   } else if (isDown) res.writeHead(503).end()
   else {
     issued += 1
@@ -142,10 +148,31 @@ t.test('a person connects the account of an agent or an owner, and ends it', asy
   t.match(await accounts('team'), [{ ownerId: 'anna', state: 'needed' }])
 })
 
+t.test('a grant that the gateway does not take is revoked, or the person is told what to do', async t => {
+  const { id } = await gateway.agent({ ownerId: 'anna' })
+  const afterRemoval = async () => {
+    const { code, shell } = begin('connect', 'mail', '--agent', unknown, '--device')
+    return { code: await code, said: shell.complained.join('\n') }
+  }
+  const unknown = '00000000-0000-4000-8000-00000000dead'
+  const first = await afterRemoval()
+  t.match(first, { code: 1, said: /answered 409/ })
+  t.match(first.said, new RegExp(`\n${new URL(server.url).host} still has your grant: remove the access of gateway`))
+  canRevoke = true
+  t.match(await afterRemoval(), { code: 1, said: /The grant was revoked at/ })
+  t.strictSame(revoked, [`refresh-${issued}`])
+  t.match(await run('connect', 'mail', '--agent', id, '--device'), { code: 0 })
+  t.match(await afterRemoval(), { said: /still has your grant/ }, 'another account might end with it')
+  t.equal(revoked.length, 1)
+})
+
 t.test('what cannot be connected is said before anybody consents', async t => {
   t.match(await run('connect', 'fixed'), { code: 1, err: /fixed is no credential of type RefreshToken/ })
   t.match(await run('connect', 'calendar', '--port', 'x'), { code: 2, err: /--port must be a port/ })
   t.match(await run('connect', 'calendar', '--param', 'x'), { code: 2, err: /NAME=VALUE/ })
+  const { shell, code } = begin('connect', 'calendar', '--at', 'http://127.0.0.1:1')
+  t.equal(await code, 1)
+  t.match(shell.complained, [/No gateway answers/])
   const down = begin('connect', 'calendar')
   const url = await shownTo(down)
   isDown = true

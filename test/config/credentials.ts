@@ -80,11 +80,20 @@ t.test('people consent at a server with a document, or at a page that is named',
   const mail = { Type: 'Connect', ClientId: 'gateway', ClientAuth: 'None', Issuer: 'https://idp.example' }
   t.equal(problemOf({ ...mail, Per: 'Owner', Parameters: ['prompt=consent'] }), undefined)
   const { Issuer: _, ...unnamed } = { ...mail, TokenUrl: 'https://idp.example/token' }
-  t.match(problemOf(unnamed), /AuthorizationUrl must be set beside TokenUrl/)
-  t.equal(problemOf({ ...unnamed, AuthorizationUrl: 'https://idp.example/consent' }), undefined)
+  t.match(problemOf(unnamed), /AuthorizationUrl or DeviceUrl must be set beside TokenUrl/)
+  for (const name of ['AuthorizationUrl', 'DeviceUrl'])
+    t.equal(problemOf({ ...unnamed, [name]: 'https://idp.example/consent' }), undefined)
   t.match(problemOf({ ...mail, RefreshToken: 'key' }), /RefreshToken must not be set for Connect/)
-  for (const other of [{ Per: 'All' }, { Parameters: ['a=b'] }, { AuthorizationUrl: 'https://idp.example' }])
-    t.match(problemOf({ Secret: 'key', ...other }), /AuthorizationUrl, Parameters and Per must not be set for Value/)
+  for (const other of [
+    { Per: 'All' },
+    { Parameters: ['a=b'] },
+    { AuthorizationUrl: 'https://idp.example' },
+    { DeviceUrl: 'https://idp.example' },
+  ])
+    t.match(
+      problemOf({ Secret: 'key', ...other }),
+      /AuthorizationUrl, DeviceUrl, Parameters and Per must not be set for Value/,
+    )
   const own = { Type: 'Connect', Issuer: 'https://idp.example' }
   t.equal(problemOf(own), undefined, 'the gateway makes the client itself')
   t.match(problemOf({ ...own, Secret: 'key' }), /ClientId must be set with Secret/)

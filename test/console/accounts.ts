@@ -2,23 +2,30 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { startAccountProvider } from '../fixtures/account-provider.ts'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
+import { secureCaFile } from '../fixtures/origin.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const directory = testdir(t, { policies: {}, key: 'client-secret-0123456789' })
 chmodSync(join(directory, 'key'), 0o600)
 const server = 'https://idp.example'
+const provider = await startAccountProvider(t)
+provider.interval = 1
 // The egress guard lets no code reach this token server.
 const endpoints = { TokenUrl: 'https://127.0.0.1:1/token', AuthorizationUrl: `${server}/consent` }
 const bench = await startConsole(t, {
   directory,
   alone: 'it has credentials of its own',
+  lookup: async () => ['127.0.0.1'],
   config: {
+    Proxy: { CaFile: secureCaFile },
     System: { PublicUrl: 'https://gateway.example' },
     Secrets: [{ Name: 'key', FromFile: 'key' }],
     Credentials: [
       { Name: 'mail', Type: 'Connect', Secret: 'key', ...endpoints, ClientId: 'gateway', Scope: 'mail.read' },
+      { Name: 'drive', Type: 'Connect', Per: 'All', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' },
     ],
     Upstreams: [{ Host: 'mail.example', Credential: 'mail' }],
   },
@@ -49,6 +56,28 @@ t.test('the page of an agent leads to what is asked for, and the tab that comes 
   await sees(t, page, /Egress|not allowed|denied|refus|answer|connect/i)
   await page.waitForURL(`${bench.url}/console/#/connected/mail`)
   t.notMatch(await page.evaluate('JSON.stringify({ ...sessionStorage })'), /connection/)
+})
+
+t.test('a person enters a code at the server instead, and the page learns when it was done', async t => {
+  const page = await signedIn(t)
+  await page.goto(`${bench.url}/console/#/connect/drive`)
+  await page.getByRole('button', { name: 'Use a code instead' }).click()
+  for (const text of ['WDJB-MJHT', `${provider.url}/enter`, 'Waiting until you have consented', 'left'])
+    await sees(t, page, text)
+  const link = page.getByRole('link', { name: `${provider.url}/enter` })
+  t.equal(await link.getAttribute('rel'), 'noopener noreferrer')
+  for (const name of ['Copy address', 'Copy code']) t.ok(await page.getByRole('button', { name }).isVisible())
+  await assertAccessible(t, page, 'device')
+  provider.device = 'access_denied'
+  await sees(t, page, 'Access was denied at the server.')
+  t.equal(await link.count(), 0, 'the code that is of no use is gone')
+  provider.device = 'authorization_pending'
+  await page.route('**/credentials/drive/connected', route => route.abort(), { times: 1 })
+  await page.getByRole('button', { name: 'Use a code instead' }).click()
+  await sees(t, page, 'WDJB-MJHT')
+  provider.device = 'ada'
+  await sees(t, page, 'Connected, for requests of all agents.')
+  t.equal(await page.getByRole('button', { name: 'Use a code instead' }).count(), 0)
 })
 
 t.test('an answer that this tab has not asked for is sent to nobody', async t => {

@@ -1,6 +1,7 @@
 /** Accounts of people: who connects which, and whose token a request gets. Threat T91. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { startAccountProvider } from '../fixtures/account-provider.ts'
 import { absolute, openSecure, startForward } from '../fixtures/forward.ts'
@@ -254,6 +255,27 @@ t.test('a consent ends once, by the person and in the tab that began it, for its
   await disconnect(`?agentId=${second.id}`)
 })
 
+t.test(
+  'a person without a way back enters a code at the server, for the account that was named at the begin',
+  async t => {
+    provider.interval = 1
+    const { url, session, device } = await begin({ ownerId: 'bob', device: true }, undefined, 'team')
+    t.match({ url, device }, { url: `${provider.url}/enter`, device: { code: 'WDJB-MJHT', everySeconds: 1 } })
+    const ask = (token?: Token) => finish({ session, state: device.state }, token, 'team')
+    t.match(await ask(), { status: 202, everySeconds: 1 })
+    provider.device = 'device-bob'
+    const connected = await eventually(ask, ({ status }) => status !== 202)
+    t.match(connected, { status: 200, ownerId: 'bob', state: 'ready' })
+    t.match(await sentTo(bob.token, '/team'), /canary-device-bob/)
+    t.match(await ask(), { status: 409 })
+    t.match(await begin({ device: true }, people.bob.token, 'all'), { status: 403 })
+    const other = await begin({ ownerId: 'anna', device: true }, people.anna.token, 'team')
+    const stolen = { session: other.session, state: other.device.state }
+    t.match(await finish(stolen, people.bob.token, 'team'), { status: 409 }, 'another person')
+    t.match(await disconnect('?ownerId=bob', undefined, 'team'), { status: 200, revoked: true })
+  },
+)
+
 t.test('fewer scopes are named, more are refused, and a token that cannot be renewed is sent to its end', async t => {
   provider.answer = { scope: '', refresh_token: undefined }
   t.match(await connect({ agentId: second.id }, 'few'), { status: 200, missing: ['read', 'offline_access'], scope: '' })
@@ -374,6 +396,17 @@ t.test('an agent that is removed takes its account along, and its server revokes
   )
   t.match(await finish({ session, ...provider.consent(url, 'stale') }), { status: 403 }, 'it is not there any more')
   await revoked('stale')
+})
+
+t.test('an account whose agent is removed at the moment is refused with the cause', async t => {
+  const { id } = await gateway.agent({ ownerId: 'anna' })
+  // What the store has is ahead of what the gateway knows, as during a removal.
+  const db = new DatabaseSync(join(directory, 'data', 'gateway.db'))
+  db.prepare('delete from agents where id = ?').run(id)
+  db.close()
+  t.match(await disconnect(`?agentId=${id}`), { status: 409, detail: /agent is gone/ })
+  const put = await send('PUT', '/credentials/calendar/token', { agentId: id, refreshToken: 'r' })
+  t.match(put, { status: 409, detail: /agent is gone/ })
 })
 
 t.test('who connected what is on record, and no token is stored in clear or logged', async t => {

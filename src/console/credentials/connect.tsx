@@ -1,7 +1,7 @@
 /** A person connects an account: what is told before the tab goes to the page of consent, and what it brings back. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { call, type Failure } from '../api.ts'
+import { call, type Result } from '../api.ts'
 import { Facts } from '../parts/facts.tsx'
 import { Frame } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
@@ -10,6 +10,7 @@ import { Text } from '../parts/text.tsx'
 import { hrefOf, search } from '../router.ts'
 import { timeText } from '../text.ts'
 import type { BegunConnection, ConnectedAccount } from '../types.ts'
+import { DeviceCode } from './device.tsx'
 
 /** What this tab alone knows of the consent that it has begun; gone when it is used. */
 const storageKey = 'connection'
@@ -21,16 +22,42 @@ const pathOf = (name: string, end: string): string => `/credentials/${encodeURIC
 export const ConnectPage: Page = ({ params: { name = '' } }) => {
   const of = Object.fromEntries(subjects.flatMap(key => (search.value.has(key) ? [[key, search.value.get(key)]] : [])))
   const [offer, setOffer] = useState<BegunConnection>()
-  const [failure, setFailure] = useState<Failure>()
-  useEffect(() => {
-    void call<BegunConnection>('POST', pathOf(name, 'connect'), { body: of }).then(answer => {
-      if (answer.ok) setOffer(answer.data)
-      else setFailure(answer.failure)
-    })
-  }, [name])
+  const [connected, setConnected] = useState<ConnectedAccount>()
+  const [problem, setProblem] = useState<string>()
+  const begin = async (device: boolean) => {
+    setOffer(undefined)
+    setProblem(undefined)
+    const answer = await call<BegunConnection>('POST', pathOf(name, 'connect'), { body: { ...of, device } })
+    if (answer.ok) setOffer(answer.data)
+    else setProblem(answer.failure.detail)
+  }
+  const end = (answer: Result<ConnectedAccount>) => {
+    setOffer(undefined)
+    if (answer.ok) setConnected(answer.data)
+    else setProblem(answer.failure.detail)
+  }
+  useEffect(() => void begin(false), [name])
+  const { device = null } = offer ?? {}
+  const mayUseCode = problem !== undefined || (offer !== undefined && device === null)
   return (
-    <Connecting name={name} problem={failure?.detail}>
-      {offer && <Offer name={name} offer={offer} />}
+    <Connecting name={name} problem={problem} isLoading={!(offer ?? connected ?? problem)}>
+      {connected && <Done account={connected} />}
+      {offer && (
+        <Offer offer={offer}>
+          {device === null ? (
+            <Leave name={name} offer={offer} />
+          ) : (
+            <DeviceCode path={pathOf(name, 'connected')} offer={{ ...offer, device }} onEnd={end} />
+          )}
+        </Offer>
+      )}
+      {mayUseCode && (
+        <p class="actions">
+          <button type="button" onClick={() => void begin(true)}>
+            Use a code instead
+          </button>
+        </p>
+      )}
     </Connecting>
   )
 }
@@ -38,11 +65,11 @@ export const ConnectPage: Page = ({ params: { name = '' } }) => {
 interface ConnectingProps {
   readonly name: string
   readonly problem: string | undefined
-  /** Undefined until there is an answer. */
+  readonly isLoading: boolean
   readonly children: ComponentChildren
 }
 
-function Connecting({ name, problem, children }: ConnectingProps) {
+function Connecting({ name, problem, isLoading, children }: ConnectingProps) {
   return (
     <Frame
       title={
@@ -52,23 +79,24 @@ function Connecting({ name, problem, children }: ConnectingProps) {
       }
     >
       <Problem text={problem} />
-      {children ?? (problem === undefined && <Loading />)}
+      {isLoading && <Loading />}
+      {children}
     </Frame>
   )
 }
 
-function Offer({ name, offer }: { readonly name: string; readonly offer: BegunConnection }) {
-  const { url, session, hosts, scope, expiresAt } = offer
-  const server = new URL(url).host
-  const leave = () => {
-    sessionStorage.setItem(storageKey, JSON.stringify({ name, session }))
-    location.assign(url)
-  }
+interface OfferProps {
+  readonly offer: BegunConnection
+  readonly children: ComponentChildren
+}
+
+function Offer({ offer, children }: OfferProps) {
+  const { url, hosts, scope, expiresAt } = offer
   return (
     <section class="card">
       <p>
-        The gateway will act with the account to which you sign in at <Text value={server} limit={200} />, for requests
-        of <Whose {...offer} />.
+        The gateway will act with the account to which you sign in at <Text value={new URL(url).host} limit={200} />,
+        for requests of <Whose {...offer} />.
       </p>
       <Facts
         facts={[
@@ -77,12 +105,23 @@ function Offer({ name, offer }: { readonly name: string; readonly offer: BegunCo
           ['Until', timeText(expiresAt)],
         ]}
       />
-      <p class="actions">
-        <button type="button" class="primary" onClick={leave}>
-          Continue
-        </button>
-      </p>
+      {children}
     </section>
+  )
+}
+
+/** To the page of consent, in this tab. */
+function Leave({ name, offer: { url, session } }: { readonly name: string; readonly offer: BegunConnection }) {
+  const leave = () => {
+    sessionStorage.setItem(storageKey, JSON.stringify({ name, session }))
+    location.assign(url)
+  }
+  return (
+    <p class="actions">
+      <button type="button" class="primary" onClick={leave}>
+        Continue
+      </button>
+    </p>
   )
 }
 
@@ -121,7 +160,7 @@ export const ConnectedPage: Page = ({ params: { name = '' } }) => {
     })
   }, [name])
   return (
-    <Connecting name={name} problem={problem}>
+    <Connecting name={name} problem={problem} isLoading={!(connected ?? problem)}>
       {connected && <Done account={connected} />}
     </Connecting>
   )
