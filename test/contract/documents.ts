@@ -15,6 +15,7 @@ import { parsePolicy } from '../../src/policy/language/parse.ts'
 import { lintPolicy } from '../../src/policy/lint/lint.ts'
 import { cookbookPage, cookbookText } from '../fixtures/cookbook.ts'
 import { commandMarks, commandTests } from '../fixtures/page-commands.ts'
+import { decision, rulebookOf } from '../fixtures/rulebook.ts'
 import { fakeShell } from '../fixtures/shell.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -205,6 +206,44 @@ t.test('the first policy allows small refunds, and none of the requests that are
     check('reading', { method: 'GET', url: `${refunds}/1` }, 'Allow')
     for (const [title, request, decision = 'Hitl'] of nearMisses) check(title, request, decision)
   }
+})
+
+t.test('the conditions in the tables of the guide are valid', async t => {
+  const shown = [...(pages.get('docs/policies.md') ?? '').matchAll(/`(\{ field: [^`]*\})`/g)].map(([, one = '']) => one)
+  const rules = shown.map((one, at) => `  - { name: r${at}, effect: Deny, conditions: [${one}] }`).join('\n')
+  const read = parseYaml(`name: p\nrules:\n${rules}`)
+  const parsed = parsePolicy('value' in read ? read.value : read.problems)
+  t.strictSame('problems' in parsed ? parsed.problems : [], [])
+  t.ok(shown.length > 15, `${shown.length} conditions`)
+})
+
+t.test('the complete rule of the guide allows what it is for, and nothing that is nearly so', async t => {
+  const shown = examples.find(({ block }) => block.startsWith('name: notes\n'))
+  const parsed = parsePolicy(shown?.value)
+  if ('problems' in parsed) throw new Error(`${parsed.problems[0]?.message}`)
+  t.strictSame(lintPolicy(parsed.policy).warnings, [])
+  const rulebook = rulebookOf(shown?.value)
+  const note = { text: 'hi', kind: 'internal' }
+  const url = 'https://api.shop.example/v1/orders/7/notes'
+  const effectOf = (over: object) =>
+    decision(rulebook, { request: { method: 'POST', url, body: note, ...over } }).decision
+  t.equal(effectOf({}), 'Allow')
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const misses = [
+    { method: 'PUT' },
+    { url: url.replace('https', 'http') },
+    { url: url.replace('/7/', '/export/') },
+    { url: `${url}?force=true` },
+    { headers: { 'X-HTTP-Method-Override': 'DELETE' } },
+    { headers: form, body: 'text=hi&kind=internal' },
+    { body: { ...note, refund: 1 } },
+    { body: { ...note, Text: 'ho' } },
+    { body: { ...note, text: ['hi'] } },
+    { body: { ...note, kind: ['internal'] } },
+    { body: { kind: 'internal' } },
+    { body: [note] },
+  ]
+  for (const miss of misses) t.equal(effectOf(miss), 'Deny', JSON.stringify(miss))
 })
 
 t.test('every other example in YAML is a valid piece of gateway.yaml, but the one for Prometheus', async t => {
