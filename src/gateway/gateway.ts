@@ -122,8 +122,9 @@ interface Foundation extends Base {
 
 /** Parts that follow policies, grants and quarantines, but are made after them. */
 interface Followers {
-  /** Called for each change of policies, before the change is answered. */
   pool: ThreadPool | undefined
+  /** Called for each change of policies, before the change is answered. */
+  onPolicies: ThreadPool['changePolicies']
   onQuarantine: IdentityParts['onQuarantine']
   /** A grant was withdrawn; undefined: any of them may have been. */
   onGrant: ThreadPool['forgetGrant']
@@ -187,7 +188,12 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
   closers.push(() => recent.close())
   const { fetch: fetchDocument, submitForm } = upstreams.ownRequests
-  const followers: Followers = { pool: undefined, onQuarantine: () => {}, onGrant: async () => {} }
+  const followers: Followers = {
+    pool: undefined,
+    onPolicies: async () => {},
+    onQuarantine: () => {},
+    onGrant: async () => {},
+  }
   upstreams.keptCredentials?.follow(state => followers.pool?.setCredential(state))
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
   const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
@@ -196,7 +202,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   closers.push(() => identity.close())
   await upstreams.keptCredentials?.followStore({ config, store, identity, report })
   const { registry } = identity
-  const onPolicies: ThreadPool['changePolicies'] = async list => followers.pool?.changePolicies(list)
+  const onPolicies: ThreadPool['changePolicies'] = list => followers.onPolicies(list)
   const rules = await openRules({ config, onSettings, baseDirectory, store, clock, log, registry, onPolicies })
   closers.push(() => rules.policies.close())
   closers.push(() => rules.work.close())
@@ -218,7 +224,6 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const { config, upstreams, rules, identity, memory, telemetry } = foundation
   const clientIpOf = createClientIp(config.System.Server.TrustedProxies)
   const limits = openMainLimits(foundation, closers)
-  const watches = watchesOf(foundation)
   const dataPlane = createDataPlane({
     ...{ ...foundation, limits, clientIpOf, fencedAs: createFenced(foundation.fence) },
     metrics: telemetry.metrics,
@@ -229,7 +234,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const recording = openRecording({ ...foundation, dataPlane }, closers)
   const budgets = openBudgets(foundation, limits.spend)
   const hitl = createHitl({ ...foundation, dataPlane, budgets, takeCall: createTakeCall({ ...foundation, limits }) })
-  const watched = { ...foundation, hitl, limits, telemetry, budgets, recording, ...watches }
+  const watched = { ...foundation, hitl, limits, telemetry, budgets, recording, ...watchesOf(foundation) }
   const overview = createOverview(watched)
   const { bounds, workTurns, interception } = dataPlane
   const { note: noteTools } = openToolNotes(foundation)
@@ -244,6 +249,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   })
   const pool = openPool({ ...foundation, hitl, noteTools, listening, limits, memory, recording }, options)
   foundation.followers.pool = pool
+  foundation.followers.onPolicies = list => recording.hits.follow(list, pool)
   const reload = createReload({ ...foundation, ...options, pool, listening })
   foundation.followers.onGrant = async id => {
     dataPlane.forgetGrant(id)

@@ -15,7 +15,7 @@ export interface RecordingParts extends SampleParts, RuleHitParts {
 export interface Recording {
   readonly isOn: boolean
   /** Decisions by rule. */
-  readonly hits: Pick<KeptHits, 'add' | 'of'>
+  readonly hits: Pick<KeptHits, 'add' | 'of' | 'follow'>
   /** Adds what another thread has counted. */
   add(taken: TakenShapes): void
   /** What is recorded of an agent, by all gateways; of the others as of some seconds ago. */

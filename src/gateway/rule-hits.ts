@@ -6,12 +6,13 @@ import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { formatRule } from '../policy/language/format.ts'
 import type { Rule } from '../policy/language/model.ts'
 import type { RuleHits } from '../storage/hits.ts'
+import type { PolicyList, ThreadPool } from '../threads/pool.ts'
 import type { Base } from './base.ts'
 import type { Rules } from './rules.ts'
 
 export interface RuleHitParts extends Pick<Base, 'clock' | 'report' | 'store'> {
   readonly recent: Pick<RecentActivity, 'hits'>
-  readonly rules: { readonly policies: { readonly book: Pick<Rules['policies']['book'], 'get'> } }
+  readonly rules: { readonly policies: { readonly book: Pick<Rules['policies']['book'], 'list'> } }
 }
 
 const dayMs = 86_400_000
@@ -19,23 +20,43 @@ const keepDays = 90
 /** Rows that one removal takes. */
 const maxPruned = 100
 
+type PoliciesByName = ReadonlyMap<string, CompiledPolicy>
+
+const byName = (list: PolicyList): PoliciesByName => new Map(list.map(({ compiled }) => [compiled.name, compiled]))
+
 /** Decisions by rule that are kept, of all gateways and over restarts. */
 export class KeptHits {
   readonly #parts: RuleHitParts
   readonly #versions = new RuleVersions()
   #waiting = new Map<string, RuleHits>()
   #flushing: Promise<void> | undefined
+  /** In force in this thread, and in the others. */
+  #policies: PoliciesByName
+  #ofOthers: PoliciesByName
 
   constructor(parts: RuleHitParts) {
     this.#parts = parts
+    this.#policies = byName(parts.rules.policies.book.list())
+    this.#ofOthers = this.#policies
   }
 
-  /** Adds what a thread has counted, to the rules that are in force now. */
+  /** Adds what another thread has counted: before it had a change it sends what it counted under the policies before. */
   add(counts: readonly RuleCount[]): void {
-    const { clock, rules } = this.#parts
-    const day = Math.floor(clock.now() / dayMs)
+    this.#add(counts, this.#ofOthers)
+  }
+
+  /** Call at each change of policies, at once. The other threads send what they counted before they have it. */
+  async follow(list: PolicyList, others: Pick<ThreadPool, 'changePolicies'> | undefined): Promise<void> {
+    this.#add(this.#parts.recent.hits.unstored(), this.#policies)
+    this.#policies = byName(list)
+    await others?.changePolicies(list)
+    this.#ofOthers = this.#policies
+  }
+
+  #add(counts: readonly RuleCount[], policies: PoliciesByName): void {
+    const day = Math.floor(this.#parts.clock.now() / dayMs)
     for (const { policy, rule, count } of counts) {
-      const compiled = rules.policies.book.get(policy)
+      const compiled = policies.get(policy)
       const version = compiled && this.#versions.of(compiled, rule)
       if (version !== undefined) this.#keep({ policy, rule: rule ?? '', version, day, count })
     }
@@ -43,11 +64,10 @@ export class KeptHits {
 
   /** Of the rules in force as they are now; of other gateways as of some seconds ago. */
   async of(policy: string): Promise<readonly RuleUsage[]> {
-    const { store, rules } = this.#parts
     await this.flush()
-    const compiled = rules.policies.book.get(policy)
+    const compiled = this.#policies.get(policy)
     if (compiled === undefined) return []
-    const stored = await store.hits.of(policy)
+    const stored = await this.#parts.store.hits.of(policy)
     const mine = stored.filter(
       ({ rule, version }) => version === this.#versions.of(compiled, rule === '' ? null : rule),
     )
@@ -71,7 +91,7 @@ export class KeptHits {
   }
 
   async #store(): Promise<void> {
-    this.add(this.#parts.recent.hits.unstored())
+    this.#add(this.#parts.recent.hits.unstored(), this.#policies)
     const taken = [...this.#waiting.values()]
     this.#waiting = new Map()
     try {

@@ -55,7 +55,12 @@ const main: Link<ControlCalls> = openLink<ThreadCalls, ControlCalls>(
   {
     ping: () => undefined,
     changeAgent: async (id, agent) => (await served).agents.set(id, agent),
-    changePolicies: async change => (await served).policies.apply(change),
+    changePolicies: async change => {
+      const { policies, recent } = await served
+      await policies.apply(change)
+      // Before the first thread goes by the change for what is counted here.
+      sendHits(recent)
+    },
     changeTokens: async epoch => (await served).useEpoch(epoch),
     forgetGrant: async id => (await served).forgetGrant(id),
     setCredential: async state => (await served).credentials.set(state),
@@ -168,7 +173,7 @@ async function serve() {
   })
   setInterval(() => sweep(dataPlane, counters, recent), sweepMs)
   return {
-    ...{ upstreams, agents, credentials: known.credentials, policies, listening },
+    ...{ upstreams, agents, credentials: known.credentials, policies, recent, listening },
     ...settingsCalls(settings),
     useEpoch: known.useEpoch,
     forgetGrant: dataPlane.forgetGrant,

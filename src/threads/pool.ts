@@ -12,7 +12,7 @@ import { type ControlCalls, errorOf, type ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** The parts of the policies in force that other threads need. */
-type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
+export type PolicyList = readonly Pick<PolicyEntry, 'document' | 'compiled'>[]
 
 export interface PoolOptions {
   /** Threads beside the main one. */

@@ -31,6 +31,11 @@ for (const Threads of [1, 2]) {
       hits,
     )
     t.strictSame(JSON.parse((await manage('GET', '/policies/allow-all')).text).hits, [])
+    const rulesOf = (effect: string) => [{ ...careful.rules[2], effect }]
+    await manage('POST', '/policies', { name: 'moving', default: 'Allow', rules: rulesOf('Deny') })
+    await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'moving' })
+    for (let time = 0; time < 3; time++) await (await proxy(bot.token, origin.url, { method: 'DELETE' })).body?.cancel()
+    await manage('PUT', '/policies/moving', { default: 'Allow', rules: rulesOf('Hitl') })
     await close()
 
     const changed = { ...careful.rules[0], effect: 'Deny' }
@@ -39,6 +44,8 @@ for (const Threads of [1, 2]) {
     const kept: readonly Hits[] = JSON.parse((await again.manage('GET', '/policies/careful')).text).hits
     const rows = kept.map(({ rule, count, total }) => `${rule} ${count} ${total}`)
     t.strictSame(rows.sort(), ['deletes 0 2', 'null 0 3'], 'a rule that was changed begins anew')
+    const moved = JSON.parse((await again.manage('GET', '/policies/moving')).text)
+    t.strictSame(moved.hits, [], 'nor has it what came a moment before the change')
     const drift = JSON.parse((await again.manage('GET', '/policies/careful/drift')).text)
     t.strictSame(drift.unused, ['posts', 'puts'])
     t.match(drift.rules.at(-1), { rule: null, hits: 3 })
