@@ -16,7 +16,7 @@ export type Result<T> =
 
 export interface CallOptions {
   readonly body?: unknown
-  /** Digest of the request that the reviewer read. */
+  /** Digest of the request, or version of the policy, that the person read. */
   readonly digest?: string
   /** A repeat with the same one creates nothing more. */
   readonly idempotencyKey?: string

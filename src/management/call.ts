@@ -46,6 +46,13 @@ export const bodyOf = <T>({ body }: Pick<OpenCall, 'body'>): T => body as T
 /** The query of an operation whose parameters are all text, as openapi.json says. */
 export const textsOf = ({ query }: OpenCall) => query as Readonly<Record<string, string | undefined>>
 
+/** What the caller saw (`If-Match`, RFC 9110 section 13.1.1); undefined: anything. A weak tag never matches. */
+export function ifMatch({ req }: Pick<OpenCall, 'req'>): readonly string[] | undefined {
+  const { 'if-match': field } = req.headers
+  if (field === undefined || field.trim() === '*') return undefined
+  return field.split(',').flatMap(tag => /^\s*"([\x21\x23-\x7e]*)"\s*$/.exec(tag)?.[1] ?? [])
+}
+
 type HandlerResult = Reply | Refusal
 
 /** Handlers by operationId. They answer with a value; a rejection is a fault of the gateway. */

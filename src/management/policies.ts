@@ -9,10 +9,11 @@ import { lintPolicy } from '../policy/lint/lint.ts'
 import type { LintWarning } from '../policy/lint/warning.ts'
 import { StoreError } from '../storage/store.ts'
 import { by } from './agents.ts'
-import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { bodyOf, done, type Handlers, ifMatch, type ManagementCall, textsOf } from './call.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
+import { evidenceFor } from './policy-changes.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
 export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
@@ -27,26 +28,34 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       const entry = book.entry(call.named)
       if (entry === undefined) return refuse('not_found')
       const { name } = entry.document
-      return jsonReply(200, {
-        ...detail(entry),
-        hits: withUsage(hits.of(name), await ruleHits.of(name).catch(unlessAway)),
-        shadow: shadows.of(name).map(({ rule, would, count }) => ({ rule, would, count })),
-      })
+      return jsonReply(
+        200,
+        {
+          ...detail(entry),
+          hits: withUsage(hits.of(name), await ruleHits.of(name).catch(unlessAway)),
+          shadow: shadows.of(name).map(({ rule, would, count }) => ({ rule, would, count })),
+        },
+        tagOf(entry),
+      )
     },
     async createPolicy(call) {
       const key = readIdempotencyKey(call)
       if (isRefusal(key)) return key
-      const entry = await book.create(call.body, editorOf(call), key !== undefined)
+      const editor = await editorOf(call, parts)
+      if (isRefusal(editor)) return editor
+      const entry = await book.create(call.body, editor, key !== undefined)
       if (isRefusal(entry)) return entry
-      return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`])
+      return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`, ...tagOf(entry)])
     },
     async pushPolicies(call) {
       const pushed = await book.push(bodyOf<PolicyPush>(call), by(call))
       return isRefusal(pushed) ? pushed : jsonReply(200, pushed)
     },
     async replacePolicy(call) {
-      const entry = await book.replace(call.named, bodyOf<object>(call), editorOf(call))
-      return isRefusal(entry) ? entry : jsonReply(200, detail(entry))
+      const editor = await editorOf(call, parts)
+      if (isRefusal(editor)) return editor
+      const entry = await book.replace(call.named, bodyOf<object>(call), editor)
+      return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))
     },
     async deletePolicy(call) {
       const removed = await book.remove(call.named, by(call))
@@ -105,7 +114,15 @@ function warningsOf(
   return policyWork.run(thread => thread.call('lint', [document, language, now]), left)
 }
 
-const editorOf = (call: ManagementCall): PolicyEditor => ({ ...by(call), comment: textsOf(call)['comment'] })
+async function editorOf(call: ManagementCall, parts: ManagementParts): Promise<PolicyEditor | Refusal> {
+  const evidence = await evidenceFor(call, parts)
+  const about = {
+    comment: textsOf(call)['comment'],
+    versions: ifMatch(call),
+    ...(evidence === undefined ? {} : { evidence }),
+  }
+  return call.problemNow() ?? { ...by(call), ...about }
+}
 
 function summarise({ document, source }: PolicyEntry) {
   const { name, description, owner } = document
@@ -123,6 +140,8 @@ function summarise({ document, source }: PolicyEntry) {
 function detail({ document, createdAt, compiled: { version }, source }: PolicyEntry) {
   return { ...document, CreatedOn: new Date(createdAt).toISOString(), version, source }
 }
+
+const tagOf = ({ compiled: { version } }: PolicyEntry): readonly string[] => ['ETag', `"${version}"`]
 
 const dayMs = 86_400_000
 

@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { DraftSubject } from '../policies/draft.ts'
+import { namedAgents, type RuleEvidence } from '../policies/evidence.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
@@ -119,4 +120,27 @@ export async function subjectOf(
     before: policyName === null ? undefined : book.entry(policyName)?.document,
     incompleteSince,
   }
+}
+
+/** What was recorded of the requests that new rules match; null: it cannot be told. Undefined: no rule names an agent. */
+export async function evidenceFor(
+  call: ManagementCall,
+  parts: Pick<ManagementParts, 'registry' | 'book' | 'recording' | 'policyWork' | 'language'>,
+): Promise<readonly RuleEvidence[] | null | undefined> {
+  const { registry, book, recording, policyWork, language } = parts
+  const body = bodyOf<object>(call)
+  // Most policies are for all of their agents, and are not compiled twice.
+  if (!recording.isOn || !JSON.stringify(body).includes('agent.id')) return undefined
+  const entry = await book.check(call.named === '' ? body : { name: call.named, ...body })
+  if (isRefusal(entry)) return null
+  const { document } = entry
+  const before = book.entry(document.name)?.document
+  const agents = namedAgents(document, before).flatMap(id => registry.get(id) ?? [])
+  if (agents.length === 0) return undefined
+  const subjects = await Promise.all(agents.map(agent => subjectOf(agent, 0, parts)))
+  const found = await policyWork.run(
+    thread => thread.call('evidence', [document, before, subjects, language]),
+    call.left,
+  )
+  return isRefusal(found) ? null : found
 }

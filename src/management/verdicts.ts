@@ -3,7 +3,7 @@ import type { Approval, Approved, Verdict } from '../hitl/model.ts'
 import type { SeveralVerdicts } from '../hitl/several.ts'
 import { inertHead } from '../http/inert.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
-import { bodyOf, done, type Handlers, type ManagementCall } from './call.ts'
+import { bodyOf, done, type Handlers, ifMatch, type ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** What reviewers do with held requests. */
@@ -44,11 +44,8 @@ function approvedReply(approved: Approved): Reply {
 
 const voter = ({ caller, requestId }: ManagementCall) => ({ reviewer: caller.agent, requestId })
 
-/** Who decides, and what that person saw (`If-Match`, RFC 9110 section 13.1.1). */
+/** Who decides, and what that person saw. */
 export function verdict(call: ManagementCall): Verdict {
-  const { 'if-match': field } = call.req.headers
-  if (field === undefined || field.trim() === '*') return voter(call)
-  const tags = field.split(',').map(tag => /^\s*"([\x21\x23-\x7e]*)"\s*$/.exec(tag)?.[1])
-  // A weak tag never matches here.
-  return { ...voter(call), digests: tags.flatMap(tag => tag ?? []) }
+  const digests = ifMatch(call)
+  return { ...voter(call), ...(digests === undefined ? {} : { digests }) }
 }

@@ -136,24 +136,29 @@ function isDenied({ outcome: text }: ShapeCount): boolean {
 }
 
 /** A shape with its requests, made once for all the rules that are tried on them. */
-interface RecordedShape {
+export interface RecordedShape {
   readonly count: ShapeCount
   readonly examples: readonly Facts[]
   readonly isKnown: IsKnown
 }
 
-function recordedOf({ agent, shapes }: DraftSubject): readonly RecordedShape[] {
+/** @param asked fields whose values rules compare: a drafted rule asks for names alone */
+export function recordedOf({ agent, shapes }: DraftSubject, asked?: ReadonlySet<string>): readonly RecordedShape[] {
   return shapes.map(count => {
     const kept: KeptShape = JSON.parse(count.shape)
-    // A drafted rule asks for names, and for no value of a field.
-    const known = { values: count.values, fields: {} }
-    return { count, examples: examplesOf(kept, known, agent).map(factsOf), isKnown: knownBy(kept) }
+    const fields = Object.fromEntries(Object.entries(count.fields).filter(([field]) => asked?.has(field)))
+    const examples = examplesOf(kept, { values: count.values, fields }, agent)
+    return { count, examples: examples.map(factsOf), isKnown: knownBy(kept, fields) }
   })
 }
 
 /** The shapes whose requests the rule certainly matches. */
-function matchedBy(rule: RuleDocument, recorded: readonly RecordedShape[]): ReadonlySet<ShapeCount> {
-  const policy = compileDocument({ name: 'draft', default: 'Deny', rules: [{ ...rule, effect: 'Allow' }] }, {})
+export function matchedBy(
+  { name, priority, conditions }: RuleDocument,
+  recorded: readonly RecordedShape[],
+): ReadonlySet<ShapeCount> {
+  const rule = { name, priority, conditions, effect: 'Allow' }
+  const policy = compileDocument({ name: 'draft', default: 'Deny', rules: [rule] }, {})
   const matched = recorded.filter(
     ({ examples, isKnown }) => certain(examples.map(one => decideMasked(policy, one, isKnown))) === 'Allow',
   )

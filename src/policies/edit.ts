@@ -5,6 +5,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
 import type { ActivePolicies } from './active-policies.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
+import type { RuleEvidence } from './evidence.ts'
 
 /** The caller of a change, for the audit trail. */
 export interface PolicyEditor {
@@ -12,6 +13,10 @@ export interface PolicyEditor {
   readonly requestId: string | null
   /** Why; for the entry of the trail. */
   readonly comment?: string | undefined
+  /** What was recorded of the requests that new rules match; null: it cannot be told. */
+  readonly evidence?: readonly RuleEvidence[] | null
+  /** Versions of the policy that is replaced, one of which it must have; absent: any. */
+  readonly versions?: readonly string[] | undefined
 }
 
 /** What a change over the API needs. A policy is checked and compiled, then stored; the feed puts it in force. */
@@ -51,7 +56,7 @@ export async function createPolicy(
   }
   if (active.inForce.has(name)) return existing()
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
-  const details = { after: entry.compiled.version, ...commentOf(by), document: entry.document }
+  const details = { after: entry.compiled.version, ...reasonsOf(by), document: entry.document }
   const audit = { at: now, ...actorOf(by), action: 'policy.create', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
   return stored === 'exists' ? existing() : entry
@@ -61,22 +66,35 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   const { store, clock, active } = parts
   const before = editable(active, name)
   if (isRefusal(before)) return before
+  if (by.versions?.includes(before.compiled.version) === false) return changedBefore
+  const updatedAt = Math.max(clock.now(), (before.updatedAt ?? 0) + 1)
   const hasName = 'name' in document || 'Name' in document
-  const entry = await prepareEdit(parts, hasName ? document : { name, ...document }, before.createdAt)
+  const entry = await prepareEdit(parts, hasName ? document : { name, ...document }, before.createdAt, updatedAt)
   if (isRefusal(entry)) return entry
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
-  const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt: clock.now() }
+  const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt }
   const versions = { before: before.compiled.version, after: entry.compiled.version }
-  const details = { ...versions, ...commentOf(by), document: entry.document }
+  const details = { ...versions, ...reasonsOf(by), document: entry.document }
   const audit = { at: clock.now(), ...actorOf(by), action: 'policy.replace', subject: name, details }
-  const stored = await keep(parts, entry, record, () => store.policies.update(record, audit))
+  const stored = await keep(parts, entry, record, () =>
+    store.policies.update(record, audit, by.versions === undefined ? undefined : before.updatedAt),
+  )
+  if (stored === 'stale') return changedBefore
   return stored === 'notFound' ? refuse('not_found') : entry
 }
 
+const changedBefore = refuse(
+  'not_as_seen',
+  'If-Match does not name the version of this policy: somebody changed it. Read it again before you replace it.',
+)
+
 const actorOf = ({ actor, requestId }: PolicyEditor) => ({ actor, requestId })
 
-const commentOf = ({ comment }: PolicyEditor) => (comment === undefined || comment === '' ? {} : { comment })
+const reasonsOf = ({ comment, evidence }: PolicyEditor) => ({
+  ...(comment === undefined || comment === '' ? {} : { comment }),
+  ...(evidence === undefined ? {} : { evidence }),
+})
 
 /** Resolves when the policy is in force. */
 async function keep<T>({ known }: EditParts, entry: PolicyEntry, { document }: PolicyRecord, store: () => Promise<T>) {
@@ -108,8 +126,9 @@ export async function prepareEdit(
   parts: Pick<EditParts, 'language'>,
   document: unknown,
   createdAt: number,
+  updatedAt = createdAt,
 ): EditResult {
-  const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: path => path })
+  const entry = await prepare(parts.language, { source: 'api', document, createdAt, updatedAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 

@@ -14,6 +14,8 @@ export interface PolicyEntry {
   readonly compiled: CompiledPolicy
   /** Milliseconds since the epoch. */
   readonly createdAt: number
+  /** Of the API only; grows with each version. */
+  readonly updatedAt: number | undefined
 }
 
 /** A document that is to become a policy. */
@@ -21,6 +23,7 @@ export interface PolicyInput {
   readonly source: PolicySource
   readonly document: unknown
   readonly createdAt: number
+  readonly updatedAt?: number
   /** Names a place in it for the operator: `policies/x.yaml:8:5`. */
   readonly where: (path: string) => string
 }
@@ -34,12 +37,12 @@ export interface PreparedSet {
 /** Checks and compiles one document. */
 export async function prepare(
   language: LanguageOptions,
-  { source, document, createdAt }: PolicyInput,
+  { source, document, createdAt, updatedAt }: PolicyInput,
 ): Promise<PolicyEntry | readonly PolicyProblem[]> {
   const parsed = await parsePolicyInTurns(document, language)
   if ('problems' in parsed) return parsed.problems
   const compiled = await compilePolicy(parsed.policy, language)
-  return { source, document: formatPolicy(parsed.policy), compiled, createdAt }
+  return { source, document: formatPolicy(parsed.policy), compiled, createdAt, updatedAt }
 }
 
 /** A document that was checked: the policy and where it is named, or a line for each mistake. */

@@ -11,6 +11,7 @@ import { giveWay } from '../runtime/priority.ts'
 import type { RecordedShapes, ShapeCount } from '../storage/store.ts'
 import { type DraftOrder, type DraftSubject, type MadeDraft, makeDraft } from './draft.ts'
 import { type Drift, driftOf, type RuleUsage } from './drift.ts'
+import { evidenceOf, type RuleEvidence } from './evidence.ts'
 import { compileDocument, type MadePolicy, makePolicy, type ProposalTerms } from './propose.ts'
 import { type SimulatedAgent, type Simulation, simulate } from './simulate.ts'
 
@@ -28,6 +29,13 @@ export interface PolicyWork {
   /** Documents of valid policies. */
   compare(before: object, after: object, language: LanguageOptions): Promise<PolicyDifference>
   draft(order: DraftOrder, subject: DraftSubject, language: LanguageOptions): Promise<MadeDraft | Refusal>
+  /** What was recorded of the requests that the rules match which `before` does not have. */
+  evidence(
+    policy: PolicyDocument,
+    before: PolicyDocument | undefined,
+    subjects: readonly DraftSubject[],
+    language: LanguageOptions,
+  ): Promise<readonly RuleEvidence[]>
   drift(policy: PolicyDocument, counts: readonly ShapeCount[], usage: readonly RuleUsage[], now: number): Promise<Drift>
 }
 
@@ -42,5 +50,6 @@ openLink<PolicyWork, object>(port, {
   compare: (before, after, language) =>
     differenceOf(compileDocument(before, language), compileDocument(after, language)),
   draft: makeDraft,
+  evidence: evidenceOf,
   drift: driftOf,
 })

@@ -63,13 +63,13 @@ export async function pushPolicies(parts: EditParts, push: PolicyPush, by: Polic
 const namesOf = (entries: readonly PolicyEntry[]) => entries.map(({ document }) => document.name)
 
 function editOf(
-  { document, compiled }: PolicyEntry,
+  { document, compiled, createdAt }: PolicyEntry,
   audit: Omit<PolicyEdit['entry'], 'subject' | 'details'>,
   before: object,
 ): PolicyEdit {
   const { name } = document
   const details = { ...before, after: compiled.version, document }
-  const policy = { name, document: JSON.stringify(document), createdAt: audit.at, updatedAt: audit.at }
+  const policy = { name, document: JSON.stringify(document), createdAt, updatedAt: createdAt }
   return { name, policy, entry: { ...audit, subject: name, details } }
 }
 
@@ -80,7 +80,13 @@ async function prepareAll(parts: EditParts, documents: readonly unknown[]): Prom
   for (const [index, document] of documents.entries()) {
     const place = (path: string) => (path === '' ? `policies[${index}]` : `policies[${index}].${path}`)
     const createdAt = parts.clock.now()
-    const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: place })
+    const entry = await prepare(parts.language, {
+      source: 'api',
+      document,
+      createdAt,
+      updatedAt: createdAt,
+      where: place,
+    })
     if (!('compiled' in entry)) {
       errors.push(...entry.map(({ code, path, message }) => ({ field: place(path), message, code })))
     } else if (entries.has(entry.document.name)) {

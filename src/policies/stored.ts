@@ -37,6 +37,12 @@ export function followStored({ language, active, known, onUnreadable }: StoredPa
   }
 }
 
-function inputOf({ name, document, createdAt }: PolicyRecord): PolicyInput {
-  return { source: 'api', document: JSON.parse(document), createdAt, where: () => `policy ${name} of the API` }
+function inputOf({ name, document, createdAt, updatedAt }: PolicyRecord): PolicyInput {
+  return {
+    source: 'api',
+    document: JSON.parse(document),
+    createdAt,
+    updatedAt,
+    where: () => `policy ${name} of the API`,
+  }
 }

@@ -13,7 +13,8 @@ export interface PolicyRecord {
 export interface PolicyTable {
   all(): Promise<readonly PolicyRecord[]>
   insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
-  update(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'notFound'>
+  /** @param from `updatedAt` of the record that is replaced; absent: any. `stale`: it is another one */
+  update(policy: PolicyRecord, entry: AuditEntry, from?: number): Promise<'stored' | 'notFound' | 'stale'>
   remove(name: string, entry: AuditEntry): Promise<boolean>
   /** All of them, whatever is stored under these names. */
   apply(edits: readonly PolicyEdit[]): Promise<void>

@@ -91,6 +91,8 @@ t.test(
       return { ...rest, value: typeof value === 'string' ? value : JSON.stringify(value) }
     }
     t.strictSame(rules.at(-1), { ...opened, conditions: opened.conditions.map(asText) })
+    await page.goto(`${url}/console/#/audit`)
+    await sees(t, page.locator('.record').first(), 'rule refunds-of-bot: seen 1 time on 1 day')
     await manage('PUT', '/policies/orders', orders)
   },
 )

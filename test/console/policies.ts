@@ -175,6 +175,22 @@ t.test('an author who leaves the editor loses nothing, and reads so', async t =>
   t.equal(await page.locator('.toast').count(), 0, 'nothing is left to be kept')
 })
 
+t.test('a text is kept, and nothing is done, when somebody else published meanwhile', async t => {
+  const admin = await bench.agent({ name: 'ada', roles: ['admin'], ownerId: 'people' })
+  const page = await signedIn(t, admin, { route: '/policies/orders/edit' })
+  const text = page.locator('#policy-text')
+  const typed = (await text.inputValue()).replace('by somebody else', 'by me')
+  await text.fill(typed)
+  await page.locator('.primary:not(:disabled)', { hasText: 'Publish…' }).click()
+  await page.getByLabel('Why, for').fill('mine')
+  const { default: other, rules } = JSON.parse((await manage('GET', '/policies/orders')).text)
+  await manage('PUT', '/policies/orders', { description: 'a moment earlier', default: other, rules })
+  await page.getByRole('button', { name: 'Publish', exact: true }).click()
+  await sees(t, page, 'Somebody published another version meanwhile')
+  t.equal(await text.inputValue(), typed)
+  t.equal(JSON.parse((await manage('GET', '/policies/orders')).text).description, 'a moment earlier')
+})
+
 t.test('a policy of the settings is offered as a patch, and an auditor tries a change out', async t => {
   const page = await signedIn(t, author, { route: '/policies/careful' })
   await page.getByRole('link', { name: 'Try a change' }).click()

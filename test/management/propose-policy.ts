@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { runCommand } from '../../src/cli/commands.ts'
+import type { RuleEvidence } from '../../src/policies/evidence.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { eventually } from '../fixtures/gateway.ts'
 import { startReview } from '../fixtures/review.ts'
@@ -70,6 +71,22 @@ t.test('a policy that is narrowed holds what was not recorded, and is put in for
   t.match(made, { status: 200, used: 7, held: 1 })
   t.match(policy, { name: 'careful', default: 'Hitl' })
   await review.policy({ ...policy, name: 'narrowed' })
+  const [saved] = JSON.parse((await manage('GET', '/audit?action=policy.create&subject=narrowed')).text).items
+  const { evidence } = saved.details
+  t.strictSame(evidence.map(({ rule, count, days }: RuleEvidence) => [rule, count, days]).sort(), [
+    ['default-seen', 5, 2],
+    ['default-seen-2', 1, 1],
+  ])
+  const items = JSON.parse((await manage('GET', `/agents/${bot.id}/shapes`)).text).items
+  const idOf = (end: string) => items.find(({ path }: { path: string }) => path.endsWith(end)).id
+  t.strictSame(
+    evidence.flatMap(({ shapes }: RuleEvidence) => shapes).sort(),
+    ['/{int}', '/items', '/about'].map(idOf).sort(),
+  )
+  const again = { ...policy, name: 'narrowed', description: 'the rules are not new' }
+  t.equal((await manage('PUT', '/policies/narrowed', again)).status, 200)
+  const [replaced] = JSON.parse((await manage('GET', '/audit?action=policy.replace&subject=narrowed')).text).items
+  t.notOk('evidence' in replaced.details)
   t.equal((await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'narrowed' })).status, 200)
   const statusOf = async (path: string, method = 'GET') => {
     const answer = await proxy(bot.token, origin.url + path, { method })

@@ -31,6 +31,26 @@ t.test('the name in the body may be left out, and may not be another one', async
   t.equal(book.entry('named')?.document.description, 'new')
 })
 
+t.test('of two authors who began from one version the second changes nothing', async t => {
+  const { call, admin, book, store } = control
+  await book.create({ name: 'seen' }, by)
+  const { headers } = await call('GET', '/policies/seen', { token: admin.token })
+  const put = (tag: string, description: string) =>
+    call('PUT', '/policies/seen', { token: admin.token, body: { description }, headers: { 'If-Match': tag } })
+  const tag = headers.get('etag')!
+  t.equal(tag, `"${book.entry('seen')?.compiled.version}"`)
+  const first = await put(tag, 'first')
+  t.equal(first.status, 200)
+  for (const wrong of [tag, `W/${first.headers.get('etag')}`, '""'])
+    t.match(await put(wrong, 'second'), { status: 412, json: { code: 'not_as_seen' } }, wrong)
+  t.equal(book.entry('seen')?.document.description, 'first')
+  t.equal((await put(`"other", ${first.headers.get('etag')}`, 'third')).status, 200)
+  t.equal((await put('*', 'fourth')).status, 200)
+  const [record] = (await store.policies.all()).filter(({ name }) => name === 'seen')
+  const entry = { at: 0, actor: 'x', action: 'policy.replace', subject: 'seen', requestId: null, details: {} }
+  t.equal(await store.policies.update(record!, entry, record!.updatedAt - 1), 'stale')
+})
+
 t.test('a policy with errors changes nothing', async t => {
   const { call, admin, book } = control
   await book.create({ name: 'kept', description: 'old' }, by)

@@ -90,6 +90,15 @@ t.test('a change is in force when the store resolves, whoever made it, and in ev
     books[0]?.replace('shared', { description: 'two' }, by),
     books[1]?.replace('shared', { description: 'three' }, by),
   ])
+  const versions = [books[0]!.entry('shared')!.compiled.version]
+  const both = await Promise.all(
+    books.map((book, at) => book.replace('shared', { description: `${at} saw it` }, { ...by, versions })),
+  )
+  t.equal(
+    both.filter(one => 'refusal' in one && one.refusal === 'not_as_seen').length,
+    1,
+    'one of two who saw the same',
+  )
   const [stored] = (await store.policies.all()).filter(({ name }) => name === 'shared')
   for (const book of books)
     t.equal(book.entry('shared')?.document.description, JSON.parse(stored!.document).description)

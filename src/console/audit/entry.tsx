@@ -3,6 +3,7 @@ import { When } from '../parts/frame.tsx'
 import { Text } from '../parts/text.tsx'
 import { Json } from '../request/json.tsx'
 import { hrefOf } from '../router.ts'
+import { plural } from '../text.ts'
 import type { AuditRecord } from '../types.ts'
 import { sentences } from './sentences.ts'
 
@@ -13,6 +14,10 @@ interface EntryProps {
   /** Held requests by their id, as far as they are known. */
   readonly told: ReadonlyMap<string, Told>
 }
+
+/** What was recorded of the requests of a rule when it was saved. */
+const evidenceText = ({ rule, count, days }: SavedEvidence): string =>
+  `rule ${rule}: seen ${plural(count, 'time')} on ${plural(days, 'day')}`
 
 /** What a held request asks for, and the rule that held it. */
 export interface Told {
@@ -83,6 +88,12 @@ const Did = ({ action }: { readonly action: string }) => (
   <strong>{Object.hasOwn(sentences, action) ? sentences[action] : `did ${action} to`}</strong>
 )
 
+interface SavedEvidence {
+  readonly rule: string
+  readonly count: number
+  readonly days: number
+}
+
 /** The members of the details that people look for first. */
 function Details({
   details,
@@ -91,10 +102,11 @@ function Details({
   readonly details: AuditRecord['details']
   readonly names: EntryProps['names']
 }) {
-  const { rule, comment, agentId, status, outcome } = details as Readonly<Record<string, unknown>>
+  const { rule, comment, agentId, status, outcome, evidence } = details as Readonly<Record<string, unknown>>
   const parts = [
     ...(typeof agentId === 'string' ? [`of ${names.get(agentId) ?? agentId}`] : []),
     ...(typeof rule === 'string' ? [`under the rule ${rule}`] : []),
+    ...(Array.isArray(evidence) ? evidence.map(evidenceText) : []),
     ...[outcome, status].flatMap(one => (typeof one === 'string' || typeof one === 'number' ? [String(one)] : [])),
   ]
   return (

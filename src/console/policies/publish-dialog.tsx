@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks'
-import { call, change, type Failure, query } from '../api.ts'
+import { change, type Failure, query } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { hrefOf } from '../router.ts'
 import { plural } from '../text.ts'
@@ -30,10 +30,8 @@ export function PublishDialog({ policy, text, lines, failed, onClose, onPublishe
       return failure
     }
     const path = `/policies/${encodeURIComponent(policy.name)}`
-    const now = await call<Policy>('GET', path)
-    if (!now.ok) return now.failure
-    if (now.data.version !== policy.version) return changedMeanwhile
-    return change('PUT', path + query({ comment }), { body })
+    const failure = await change('PUT', path + query({ comment }), { body, digest: policy.version })
+    return failure?.code === 'not_as_seen' ? changedMeanwhile : failure
   }
   return (
     <Act
@@ -64,8 +62,9 @@ export function PublishDialog({ policy, text, lines, failed, onClose, onPublishe
 }
 
 const changedMeanwhile: Failure = {
-  status: 409,
-  code: 'changed',
-  detail: 'Somebody published another version meanwhile. Copy your text, open the policy again and compare.',
+  status: 412,
+  code: 'not_as_seen',
+  detail:
+    'Somebody published another version meanwhile. Nothing was done, and your text is kept: open the policy again to see what differs.',
   problem: {},
 }

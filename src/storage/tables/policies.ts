@@ -22,14 +22,14 @@ export const policies: Operations<'policies'> = {
   },
 
   /** `createdAt` stays what it was. */
-  async update(unit, policy, entry) {
-    const row = await unit.db
+  async update(unit, policy, entry, from) {
+    const stored = unit.db
       .updateTable('policies')
       .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
       .returning(policyColumns)
-      .executeTakeFirst()
-    if (row === undefined) return 'notFound'
+    const row = await (from === undefined ? stored : stored.where('updatedAt', '=', from)).executeTakeFirst()
+    if (row === undefined) return from === undefined ? 'notFound' : 'stale'
     unit.audit(entry)
     unit.change({ table: 'policies', key: policy.name, now: row })
     return 'stored'

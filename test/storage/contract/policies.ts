@@ -21,6 +21,7 @@ export function policies(t: Test, engine: Engine): void {
     await store.policies.insert(policy, entry('policy.create'))
     t.equal(await store.policies.insert({ ...policy, document: 'other' }, entry('policy.create')), 'exists')
     t.equal(await store.policies.update({ ...policy, name: 'q' }, entry('policy.update')), 'notFound')
+    t.equal(await store.policies.update({ ...policy, document: 'other' }, entry('policy.update'), 2), 'stale')
     t.equal(await store.policies.remove('q', entry('policy.delete')), false)
     t.strictSame(await store.policies.all(), [policy])
     t.strictSame(await actions(store), ['policy.create'])
