@@ -3,47 +3,12 @@
  * engine, and an engine in a thread needs the names on both sides.
  */
 
-import type { StoredCredentialTable } from './credentials.ts'
-import type { DeliveryTable } from './deliveries.ts'
-import type { HitTable } from './hits.ts'
-import type { IdentityTable } from './identities.ts'
-import type { MessageTable } from './messages.ts'
 import type { Db } from './schema.ts'
-import type {
-  AgentTable,
-  AuditTable,
-  CodeTable,
-  GrantTable,
-  HitlTable,
-  PolicyTable,
-  ShapeTable,
-  SpendTable,
-  Store,
-  ToolTable,
-} from './store.ts'
-import type { SubscriptionTable } from './subscriptions.ts'
-import type { TokenTable } from './tokens.ts'
+import type { Store } from './store.ts'
 import type { Unit } from './unit.ts'
 
-export interface Tables {
-  readonly agents: AgentTable
-  readonly identities: IdentityTable
-  readonly policies: PolicyTable
-  readonly hitl: HitlTable
-  readonly messages: MessageTable
-  readonly subscriptions: SubscriptionTable
-  readonly grants: GrantTable
-  readonly tools: ToolTable
-  readonly shapes: ShapeTable
-  readonly hits: HitTable
-  readonly codes: CodeTable
-  readonly credentials: StoredCredentialTable
-  readonly tokens: TokenTable
-  readonly spend: SpendTable
-  readonly deliveries: DeliveryTable
-  readonly audit: AuditTable
-  readonly probe: Pick<Store, 'ping'>
-}
+/** The tables of the contract, and the probe of `ping`. */
+export type Tables = Omit<Store, 'ping' | 'feed' | 'subscribe' | 'close'> & { readonly probe: Pick<Store, 'ping'> }
 
 export type TableName = keyof Tables
 type Kind = 'read' | 'write'
