@@ -22,43 +22,6 @@ export interface RegistryOptions extends TrustOptions {
   readonly defaultPolicy: string | undefined
 }
 
-/**
- * All agents. Reads come from a snapshot in memory, which changes by the feed of the store alone. A change is answered
- * when it is in force here and in every listener. Methods that change something reject with StoreError when the store
- * fails; then nothing was changed.
- */
-export interface Registry {
-  /** Finds an agent by its UUID in any letter case. */
-  get(id: string): AgentRecord | undefined
-  /** The agent bound to this subject of the external identity provider. */
-  bySubject(subject: string): AgentRecord | undefined
-  byKeyHash(hash: string): IndexedKey | undefined
-  /** In the order of registration. */
-  values(): readonly AgentRecord[]
-  /** Calls the listener for each change, once it is visible. Returns a function that unsubscribes. */
-  subscribe(listener: AgentListener): () => void
-  /** Whether some active agent has the role. */
-  hasActive(role: Role): boolean
-  /** Live trust in [0, 1]. */
-  trustOf(agent: AgentRecord): number
-  /** Whether this is the agent's secret. Equally slow, and false, when there is no such agent. */
-  verifySecret(id: string, secret: string): Promise<boolean | Refusal>
-  register(registration: Registration, by: By): Promise<AgentRecord | Refusal>
-  setPolicy(id: string, policyName: string | null, by: By): Promise<AgentRecord | Refusal>
-  setRoles(id: string, roles: readonly Role[], by: By): Promise<AgentRecord | Refusal>
-  setTags(id: string, tags: Readonly<Record<string, string>>, by: By): Promise<AgentRecord | Refusal>
-  setExternalSubject(id: string, subject: string | null, by: By): Promise<AgentRecord | Refusal>
-  setRecording(id: string, recording: AgentRecord['recording'], by: By): Promise<AgentRecord | Refusal>
-  transition(id: string, transition: Transition, by: By): Promise<AgentRecord | Refusal>
-  /** Gives the agent a new random secret, returned this once. The old one stops working. */
-  rotateSecret(id: string, by: By): Promise<{ readonly clientSecret: string } | Refusal>
-  remove(id: string, by: By): Promise<{ readonly removed: string } | Refusal>
-  /** Notes what an active agent did. Returns at once; is stored soon, and may quarantine the agent. */
-  recordTrust(id: string, cause: TrustCause, requestId: string | null): void
-  /** Stores the changes of trust that are noted. For shutdown. */
-  flush(): Promise<void>
-}
-
 /** The audit record of a change, and the statuses from which it is allowed (any, when absent). */
 interface StatusChange {
   readonly action: string
@@ -70,10 +33,15 @@ interface StatusChange {
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const snapshot = createSnapshot()
   await options.store.feed.agents.follow(snapshot)
-  return new StoredRegistry(options, snapshot)
+  return new Registry(options, snapshot)
 }
 
-class StoredRegistry implements Registry {
+/**
+ * All agents. Reads come from a snapshot in memory, which changes by the feed of the store alone. A change is answered
+ * when it is in force here and in every listener. Methods that change something reject with StoreError when the store
+ * fails; then nothing was changed.
+ */
+export class Registry {
   readonly get: Snapshot['get']
   readonly bySubject: Snapshot['bySubject']
   readonly byKeyHash: Snapshot['byKeyHash']
@@ -96,14 +64,17 @@ class StoredRegistry implements Registry {
     })
   }
 
+  /** Whether some active agent has the role. */
   hasActive(role: Role) {
     return this.values().some(agent => agent.status === 'Active' && agent.roles.includes(role))
   }
 
+  /** Live trust in [0, 1]. */
   trustOf(agent: AgentRecord) {
     return trustScore(agent, this.#options.clock.now())
   }
 
+  /** Whether this is the agent's secret. Equally slow, and false, when there is no such agent. */
   async verifySecret(id: string, secret: string) {
     if (secretProblem(secret) !== undefined) return false
     const hash = await this.#options.store.agents.secretHash(id.toLowerCase())
@@ -150,6 +121,7 @@ class StoredRegistry implements Registry {
     return this.#change(id, { status: to, ...trust }, { action: `agent.${transition}`, by, from })
   }
 
+  /** Gives the agent a new random secret, returned this once. The old one stops working. */
   async rotateSecret(id: string, by: By) {
     if (this.get(id) === undefined) return refuse('not_found')
     const clientSecret = generateSecret()
@@ -169,12 +141,14 @@ class StoredRegistry implements Registry {
     return result === 'removed' ? { removed: key } : refuse(refusals[result])
   }
 
+  /** Notes what an active agent did. Returns at once; is stored soon, and may quarantine the agent. */
   recordTrust(id: string, cause: TrustCause, requestId: string | null) {
     const agent = this.get(id)
     // Only active agents gain or lose trust.
     if (agent?.status === 'Active') this.#trust.note(agent, cause, requestId)
   }
 
+  /** Stores the changes of trust that are noted. For shutdown. */
   flush() {
     return this.#trust.flush()
   }
@@ -208,7 +182,9 @@ export interface IndexedKey extends AgentKey {
 
 /** All agents in memory. A follower of the feed. */
 export interface Snapshot extends FeedFollower<AgentRecord> {
+  /** Finds an agent by its UUID in any letter case. */
   get(id: string): AgentRecord | undefined
+  /** The agent bound to this subject of the external identity provider. */
   bySubject(subject: string): AgentRecord | undefined
   byKeyHash(hash: string): IndexedKey | undefined
   /** In the order of registration. */

@@ -4,7 +4,7 @@ import { longestHeldBody, maxHeldBytes } from '../config/check.ts'
 import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import type { PassedEndpoint } from '../http/listeners.ts'
-import { type Breaker, breakerShape, createBreaker } from '../limits/breaker.ts'
+import { Breaker, breakerShape } from '../limits/breaker.ts'
 import { leaseShape } from '../limits/leased-bucket.ts'
 import { createQuota, type Quota, type QuotaLimits } from '../limits/quota.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
@@ -169,7 +169,7 @@ export function openSharedLimits(
   return {
     ...createPaces(System, rateParts, onSettings),
     spend,
-    breaker: createBreaker(
+    breaker: new Breaker(
       { failures: Failures, windowMs: failuresWindowMs, openMs: OpenSeconds * 1_000 },
       circuits,
       ({ change, ...whose }) => log[change === 'closed' ? 'info' : 'warn'](whose, circuitWords[change]),

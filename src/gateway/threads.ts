@@ -3,7 +3,7 @@ import type { ToolNotes } from '../agents/tools.ts'
 import type { Environment } from '../config/environment.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import { callable, type Methods } from '../runtime/link.ts'
-import { createPool, type ThreadPool } from '../threads/pool.ts'
+import { ThreadPool } from '../threads/pool.ts'
 import { PortStream } from '../threads/port-stream.ts'
 import { type ControlCalls, grantCalls, queueCalls } from '../threads/protocol.ts'
 import type { Lookup } from '../upstream/resolve.ts'
@@ -46,7 +46,7 @@ export function openPool(parts: OpenPoolParts, given: PoolGiven): ThreadPool | u
   if (Threads === 1) return undefined
   const { env = {}, lookup } = given
   const asksForLookup = lookup !== undefined
-  return createPool({
+  return new ThreadPool({
     count: Threads - 1,
     program: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
     data: {

@@ -36,18 +36,6 @@ interface Steady {
   steady(): number
 }
 
-export interface Breaker {
-  /** A permit, or the milliseconds to wait. The clock is read only for circuits that saw a failure. */
-  acquire(origin: string, agentId: string, clock: Steady): Permit | number
-  release(permit: Permit, outcome: CircuitOutcome, clock: Steady): void
-  /** Forgets circuits whose failures no longer count. Call every second or so, in one thread. */
-  sweep(now: number): void
-  /** Number of circuits with recent failures. */
-  readonly size: number
-  /** Number of open circuits. */
-  openAt(now: number): number
-}
-
 /** Times are steady milliseconds. The first is when a request may pass again: -Infinity while the circuit is closed. */
 const opensField = 0
 /** Number of the probe that is out; 0 or less when none is. */
@@ -84,34 +72,28 @@ export interface CircuitChange {
   readonly agentId: string | undefined
 }
 
-/** @param onChange called for each circuit that opens or closes, and for each probe that fails */
-export function createBreaker(
-  settings: BreakerSettings,
-  table: SharedTable,
-  onChange: (change: CircuitChange) => void = () => {},
-): Breaker {
-  return new SharedBreaker(settings, table, onChange)
-}
-
 /** Whose circuit changed: that of the agent, or of all agents. */
 type Whose = 'agent' | 'all' | undefined
 
-class SharedBreaker implements Breaker {
+export class Breaker {
   readonly #settings: BreakerSettings
   readonly #table: SharedTable
   readonly #onChange: (change: CircuitChange) => void
   #probes = 0
 
-  constructor(settings: BreakerSettings, table: SharedTable, onChange: (change: CircuitChange) => void) {
+  /** @param onChange called for each circuit that opens or closes, and for each probe that fails */
+  constructor(settings: BreakerSettings, table: SharedTable, onChange: (change: CircuitChange) => void = () => {}) {
     this.#settings = settings
     this.#table = table
     this.#onChange = onChange
   }
 
+  /** Number of circuits with recent failures. */
   get size(): number {
     return this.#table.used
   }
 
+  /** Number of open circuits. */
   openAt(now: number): number {
     if (this.#table.used === 0) return 0
     let open = 0
@@ -121,6 +103,7 @@ class SharedBreaker implements Breaker {
     return open
   }
 
+  /** A permit, or the milliseconds to wait. The clock is read only for circuits that saw a failure. */
   acquire(origin: string, agentId: string, clock: Steady): Permit | number {
     const table = this.#table
     if (table.used === 0 || (table.find(origin) < 0 && table.find(agentKey(origin, agentId)) < 0)) {
@@ -146,6 +129,7 @@ class SharedBreaker implements Breaker {
     if (whose !== undefined) this.#onChange({ change, origin, agentId: whose === 'agent' ? agentId : undefined })
   }
 
+  /** Forgets circuits whose failures no longer count. Call every second or so, in one thread. */
   sweep(now: number): void {
     if (this.#table.used === 0) return
     for (let slot = 0; slot < this.#table.slots; slot++) {

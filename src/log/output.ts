@@ -13,14 +13,6 @@ export interface LogStatus {
   readonly problem: string | undefined
 }
 
-export interface LogOutput {
-  /** Takes whole lines. It keeps the bytes until they are written. */
-  write(lines: Buffer): void
-  /** Writes what waits, for a second at most; the rest is dropped. */
-  flush(): void
-  status(): LogStatus
-}
-
 export interface LogOutputOptions {
   /** Called when lines can no longer be written, at most once a minute. */
   readonly onProblem: (problem: string) => void
@@ -45,7 +37,7 @@ const final = new Set(['EPIPE', 'EBADF', 'ECONNRESET', 'ENOTCONN'])
 
 /** The output on standard output. */
 export function openLogOutput(options: LogOutputOptions): LogOutput {
-  return new BufferedOutput(options, openStandardOutput())
+  return new LogOutput(options, openStandardOutput())
 }
 
 interface LogDestination {
@@ -70,7 +62,7 @@ function openStandardOutput(): LogDestination {
   }
 }
 
-class BufferedOutput implements LogOutput {
+class LogOutput {
   readonly #options: LogOutputOptions
   readonly #to: LogDestination
   #queue: Buffer[] = []
@@ -97,6 +89,7 @@ class BufferedOutput implements LogOutput {
     setInterval(() => this.#look(), errorMs).unref()
   }
 
+  /** Takes whole lines. It keeps the bytes until they are written. */
   write(lines: Buffer): void {
     if (this.#isGone() || this.#waiting + lines.length > maxWaiting) {
       this.#dropped += linesIn(lines)
@@ -110,6 +103,7 @@ class BufferedOutput implements LogOutput {
     if (!this.#inPool && !this.#pausing) this.#writeNext()
   }
 
+  /** Writes what waits, for a second at most; the rest is dropped. */
   flush(): void {
     const end = systemClock.steady() + flushMs
     // The end of the process waits for the pool.

@@ -40,37 +40,6 @@ export interface OpenPorts {
   readonly shared: readonly number[]
 }
 
-/** The threads beside the main one. When a call with a change resolves, the change is in force in all of them. */
-export interface ThreadPool {
-  changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
-  changePolicies(list: PolicyList): Promise<void>
-  changeTokens(epoch: string | undefined): Promise<void>
-  setCredential(state: CredentialState): Promise<void>
-  /** Where other gateways of the fleet listen. */
-  changePeers(urls: readonly string[]): Promise<void>
-  /** A grant was withdrawn; undefined: any of them may have been. */
-  forgetGrant(id: string | undefined): Promise<void>
-  /**
-   * Starts the threads; resolves when all of them listen. Rejects when one cannot.
-   */
-  listen(ports: OpenPorts): Promise<void>
-  /** False when one of them could not reload its certificates. */
-  reload(): Promise<boolean>
-  /** Rejects when one of them cannot use these settings. */
-  prepareSettings(config: Config): Promise<void>
-  /** Puts them in force. */
-  useSettings(config: Config): Promise<void>
-  /** Requests that were cut off. */
-  drain(limitMs: number): Promise<number>
-  close(): Promise<void>
-  /** Ends a thread at once, as a crash would. Another thread replaces it. */
-  kill(thread: number): Promise<void>
-  /** Threads that died, or hung and were ended, and were replaced. */
-  readonly replaced: number
-  /** Threads that hang now where they cannot be ended: the process has to be killed. */
-  readonly stuck: number
-}
-
 /** Interval of the checks whether each thread responds, milliseconds. */
 const askMs = 1_000
 /** Unanswered checks after which a thread is ended; a thread that starts has code to load. */
@@ -86,11 +55,8 @@ const drainGraceMs = 5_000
 /** Pause before a thread that died at once is started again, milliseconds. */
 const restartMs = 1_000
 
-export function createPool(options: PoolOptions): ThreadPool {
-  return new RunningPool(options)
-}
-
-class RunningPool implements ThreadPool {
+/** The threads beside the main one. When a call with a change resolves, the change is in force in all of them. */
+export class ThreadPool {
   readonly #options: PoolOptions
   readonly #members = new Map<number, PoolThread>()
   #ports: OpenPorts = { all: [], shared: [] }
@@ -101,6 +67,7 @@ class RunningPool implements ThreadPool {
   readonly #watch: NodeJS.Timeout
   /** Members that were replaced before their threads ended. */
   #late: readonly PoolThread[] = []
+  /** Threads that died, or hung and were ended, and were replaced. */
   replaced = 0
 
   constructor(options: PoolOptions) {
@@ -120,11 +87,13 @@ class RunningPool implements ThreadPool {
     await this.#callAll(({ link }) => link.call('setCredential', [state]))
   }
 
+  /** Where other gateways of the fleet listen. */
   async changePeers(urls: readonly string[]): Promise<void> {
     this.#peers = urls
     await this.#callAll(({ link }) => link.call('setPeers', [urls]))
   }
 
+  /** A grant was withdrawn; undefined: any of them may have been. */
   async forgetGrant(id: string | undefined): Promise<void> {
     await this.#callAll(({ link }) => link.call('forgetGrant', [id]))
   }
@@ -135,6 +104,9 @@ class RunningPool implements ThreadPool {
     await this.#callAll(({ link }) => link.call('changePolicies', [change]))
   }
 
+  /**
+   * Starts the threads; resolves when all of them listen. Rejects when one cannot.
+   */
   async listen(ports: OpenPorts): Promise<void> {
     this.#ports = ports
     this.#sentPolicies = this.#options.policies()
@@ -142,12 +114,14 @@ class RunningPool implements ThreadPool {
     await Promise.all(numbers.map(thread => this.#start(thread)))
   }
 
+  /** False when one of them could not reload its certificates. */
   async reload(): Promise<boolean> {
     const members = [...this.#members.values()]
     const done = await Promise.all(members.map(({ link }) => link.call('reload', []).catch(() => false)))
     return done.every(Boolean)
   }
 
+  /** Rejects when one of them cannot use these settings. */
   async prepareSettings(config: Config): Promise<void> {
     // The others get them in `useSettings`, once they have started.
     const members = [...this.#members.values()].filter(({ listens }) => listens)
@@ -155,10 +129,12 @@ class RunningPool implements ThreadPool {
     await Promise.all(members.map(({ link }) => inTime(link.call('prepareSettings', [config]), deafMs, late)))
   }
 
+  /** Puts them in force. */
   async useSettings(config: Config): Promise<void> {
     await this.#callAll(({ link }) => link.call('useSettings', [config]))
   }
 
+  /** Requests that were cut off. */
   async drain(limitMs: number): Promise<number> {
     this.#closing = true
     const members = [...this.#members.values()]
@@ -172,10 +148,12 @@ class RunningPool implements ThreadPool {
     await Promise.all([...this.#members.values()].map(member => member.end()))
   }
 
+  /** Threads that hang now where they cannot be ended: the process has to be killed. */
   get stuck(): number {
     return this.#late.filter(({ stuck }) => stuck).length
   }
 
+  /** Ends a thread at once, as a crash would. Another thread replaces it. */
   async kill(thread: number): Promise<void> {
     await this.#members.get(thread)?.end()
   }

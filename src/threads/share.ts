@@ -1,10 +1,11 @@
+/** What threads, and gateways of a fleet, tell each other of the activity of agents. */
 import { BroadcastChannel } from 'node:worker_threads'
 import { ActivityDelta } from '../limits/activity-delta.ts'
 import type { Incident } from '../limits/incidents.ts'
 import { createRecentActivity, type RecentActivity } from '../limits/recent-activity.ts'
 import type { Board } from '../storage/postgres/board.ts'
 import { createBatch } from './batch.ts'
-import { linkFleet } from './link-fleet.ts'
+import { FleetNotes } from './fleet-notes.ts'
 import { count, hitNote, incidentNote, type NoteBatch, type NoteLink, notesOf, shadowNote } from './notes.ts'
 
 interface SharingParts {
@@ -85,5 +86,43 @@ export function linkThreads(name: string): NoteLink {
       channel.onmessage = event => take((event as { readonly data: NoteBatch }).data)
     },
     close: () => channel.close(),
+  }
+}
+
+/** Time between two looks at the board, milliseconds. */
+const everyMs = 2_000
+
+/** Carries notes to the other gateways on the same database. Notes that cannot be sent when they are due are lost. */
+function linkFleet(board: Board): NoteLink {
+  const waiting = new FleetNotes()
+  let take: (notes: NoteBatch) => void = () => {}
+  let isBusy = false
+
+  async function exchange(): Promise<void> {
+    const notes = waiting.take()
+    // Only gateways of this fleet post to the board, and only notes.
+    for (const text of await board.exchange(notes && JSON.stringify(notes))) take(JSON.parse(text) as NoteBatch)
+  }
+
+  function look(): void {
+    if (isBusy) return
+    isBusy = true
+    // The feed reports that the database is away.
+    exchange()
+      .catch(() => {})
+      .finally(() => {
+        isBusy = false
+      })
+  }
+
+  // The first read has the posts of the time before.
+  look()
+  const timer = setInterval(look, everyMs).unref()
+  return {
+    send: notes => waiting.add(notes),
+    receive(taker) {
+      take = taker
+    },
+    close: () => clearInterval(timer),
   }
 }

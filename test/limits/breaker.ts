@@ -1,17 +1,11 @@
 /** Threat T30 of SECURITY.md. */
 
 import t from 'tap'
-import {
-  breakerShape,
-  type CircuitOutcome,
-  type Breaker as ClockedBreaker,
-  createBreaker,
-  type Permit,
-} from '../../src/limits/breaker.ts'
+import { breakerShape, type CircuitOutcome, Breaker as ClockedBreaker, type Permit } from '../../src/limits/breaker.ts'
 import { createTable } from '../fixtures/table.ts'
 
 const settings = { failures: 3, windowMs: 60_000, openMs: 30_000 }
-const create = () => timed(createBreaker(settings, createTable(breakerShape(3))))
+const create = () => timed(new ClockedBreaker(settings, createTable(breakerShape(3))))
 
 type Breaker = ReturnType<typeof timed>
 
@@ -55,7 +49,7 @@ t.test('the circuit opens after so many failures and says for how long', async t
 t.test('a circuit that opens, closes or fails its probe is published once, with its owner', async t => {
   const told: string[] = []
   const breaker = timed(
-    createBreaker(settings, createTable(breakerShape(3)), ({ change, origin, agentId }) =>
+    new ClockedBreaker(settings, createTable(breakerShape(3)), ({ change, origin, agentId }) =>
       told.push(`${change} ${origin} ${agentId}`),
     ),
   )
@@ -138,7 +132,7 @@ t.test('a key whose failures are long ago is forgotten', async t => {
 })
 
 t.test('only so many failing keys are kept, the newest among them', async t => {
-  const breaker = timed(createBreaker(settings, createTable({ ...breakerShape(3), slots: 4 })))
+  const breaker = timed(new ClockedBreaker(settings, createTable({ ...breakerShape(3), slots: 4 })))
   for (let i = 0; i < 100; i++) for (let times = 0; times < 3; times++) fail(breaker, `k${i}`, 0)
   t.equal(breaker.size(), 4)
   t.equal(breaker.acquire('k99', 'a', 0), 30_000)

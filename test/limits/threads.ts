@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { breakerShape, createBreaker } from '../../src/limits/breaker.ts'
+import { Breaker, breakerShape } from '../../src/limits/breaker.ts'
 import { createTableMemory, SharedTable } from '../../src/limits/shared-table.ts'
 import { createRateLimiter, rateShape } from '../../src/limits/token-bucket.ts'
 
@@ -30,7 +30,7 @@ async function dieWithLock() {
 
 t.test('a limit holds over threads to the last request, and one probe goes out', async t => {
   const { circuits, rates, start, takers } = startTakers(3, 4_000)
-  const breaker = createBreaker(
+  const breaker = new Breaker(
     { failures: 3, windowMs: 1_000, openMs: 1_000 },
     new SharedTable(circuits, breakerShape(3), 0),
   )

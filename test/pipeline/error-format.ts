@@ -1,5 +1,5 @@
 import t from 'tap'
-import { errorFormatOf } from '../../src/pipeline/error-format.ts'
+import { errorFormatOf } from '../../src/pipeline/answer.ts'
 
 const cases: readonly (readonly [string, string | undefined])[] = [
   ['https://generativelanguage.googleapis.com/v1beta/models/m:generateContent', 'google'],

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Kysely } from 'kysely'
+import { type DatabaseIntrospector, Kysely, PostgresDialect, sql } from 'kysely'
 import pg, { type Client, type ClientConfig, type Pool, type PoolClient, type QueryResult } from 'pg'
 import { inTime } from '../../runtime/clock.ts'
 import { bindable } from '../chain.ts'
@@ -10,7 +10,6 @@ import type { Db, Schema } from '../schema.ts'
 import { sendBy } from '../statement.ts'
 import type { CallerKind } from '../store.ts'
 import { StoreError } from '../store-error.ts'
-import { OwnSchemaDialect } from './dialect.ts'
 import { type DatabaseAddress, type PostgresSettings, parseAddress, timeoutOf } from './settings.ts'
 
 /** Longest wait for a connection, as a share of Storage:PostgreSQL:TimeoutSeconds. */
@@ -237,5 +236,27 @@ export class DatabaseConnections {
     return inTime(this.#pool.end(), endMs, () => {
       for (const client of this.#open) cutOff(client)
     })
+  }
+}
+
+/**
+ * Migrations look at the schema of this gateway alone. Kysely's own look is at all schemas of the database: it fails when
+ * another one is dropped meanwhile.
+ */
+class OwnSchemaDialect extends PostgresDialect {
+  override createIntrospector(db: Kysely<unknown>): DatabaseIntrospector {
+    return {
+      async getSchemas() {
+        const { rows } = await sql<{ name: string }>`
+          select nspname as name from pg_namespace where nspname = current_schema()`.execute(db)
+        return rows
+      },
+      async getTables() {
+        const { rows } = await sql<{ schema: string; name: string }>`
+          select nspname as schema, relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+          where nspname = current_schema() and relkind in ('r', 'p')`.execute(db)
+        return rows.map(table => ({ ...table, isView: false, isForeign: false, columns: [] }))
+      },
+    }
   }
 }

@@ -1,6 +1,6 @@
 /** A thread that takes from the tables of its parent, as fast as it can. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { breakerShape, createBreaker } from '../../../src/limits/breaker.ts'
+import { Breaker, breakerShape } from '../../../src/limits/breaker.ts'
 import { SharedTable } from '../../../src/limits/shared-table.ts'
 import { createRateLimiter, rateShape } from '../../../src/limits/token-bucket.ts'
 
@@ -13,7 +13,7 @@ if (hold === true) {
 }
 const limiter = createRateLimiter({ requestsPerMinute: 1, burst: 5_000 }, rateTable)
 const settings = { failures: 3, windowMs: 1_000, openMs: 1_000 }
-const breaker = createBreaker(settings, new SharedTable(circuits, breakerShape(3), thread))
+const breaker = new Breaker(settings, new SharedTable(circuits, breakerShape(3), thread))
 const got = { passed: 0, probes: 0 }
 parentPort?.postMessage('ready')
 Atomics.wait(start, 0, 0)
