@@ -1,5 +1,5 @@
 /** Leases amounts for this gateway, such as tokens of rate limits: all keys that need some in one call, one call at a time. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { type LeaseAnswer, type LeaseAsk, type TokenLeases, usableMs } from '../limits/lease.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 
@@ -7,7 +7,10 @@ import { type Clock, inTime } from '../runtime/clock.ts'
 const pauseMs = 10
 /** The same after a call that failed. */
 const failedMs = 500
-/** A request waits so long for a call that is under way, or about to begin, milliseconds. */
+/**
+ * Requests wait so long for a call that is under way, or about to begin, milliseconds: after a pause nothing is leased, and to
+ * refuse the first request then would be wrong while the store answers. Once it is late, nobody waits until it answers in time.
+ */
 const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
@@ -53,6 +56,9 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
   #isAway = false
   /** The call that is under way, or the next one, is over. */
   #next = Promise.withResolvers<void>()
+  /** What all requests that wait for it wait for, and their keys. */
+  #wait: Promise<void> | undefined
+  readonly #waiting = new Set<string>()
   #running: Promise<void> | undefined
   #isClosed = false
   readonly #sweeper: NodeJS.Timeout
@@ -69,19 +75,26 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
   need(key: string): void {
     this.#keys.add(key)
     this.#needed.add(key)
-    if (!this.#isClosed) this.#running ??= Promise.resolve().then(() => this.#run())
+    // All that one turn of the event loop brings shares the first call.
+    if (!this.#isClosed) this.#running ??= nextTurn().then(() => this.#run())
   }
 
   /** When it takes too long, this gateway goes alone. */
   asked(key: string): Promise<void> {
     this.need(key)
-    const goAlone = () => {
-      this.#isAway = true
-      this.#options.book.goAlone(key)
+    this.#waiting.add(key)
+    if (!this.#isAway) {
+      this.#wait ??= inTime(this.#next.promise, waitMs, () => this.#goAlone())
+      return this.#wait
     }
-    if (!this.#isAway) return inTime(this.#next.promise, waitMs, goAlone)
-    goAlone()
+    this.#goAlone()
     return Promise.resolve()
+  }
+
+  #goAlone(): void {
+    this.#isAway = true
+    for (const key of this.#waiting) this.#options.book.goAlone(key)
+    this.#waiting.clear()
   }
 
   close(): void {
@@ -102,6 +115,8 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
       const isAnswered = await this.#ask(this.#takeNeeded())
       const { resolve } = this.#next
       this.#next = Promise.withResolvers()
+      this.#wait = undefined
+      this.#waiting.clear()
       resolve()
       await sleep(isAnswered ? pauseMs : failedMs, undefined, { ref: false })
     }

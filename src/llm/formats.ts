@@ -1,3 +1,5 @@
+import { Memo } from '../base/memo.ts'
+
 /** How the answer of a provider is written: its path tells, since many providers speak the formats of others too. */
 export type Format = 'openai' | 'anthropic' | 'gemini' | 'ollama' | 'bedrock' | 'bedrock-invoke' | 'cohere'
 
@@ -29,8 +31,18 @@ const azure = /\/openai\/deployments\/([^/]+)\//
 const azurePath =
   /\/(?:completions|embeddings|images\/(?:generations|edits)|audio\/(?:transcriptions|translations))\/?$/
 
+/** Each call asks twice, and most go to a few paths. Longer ones are not kept. */
+const known = new Memo<string, CalledModel | undefined>(256)
+const maxKnownPath = 256
+
 /** Undefined: answers at this path tell no tokens. */
 export function calledModel(path: string): CalledModel | undefined {
+  if (path.length > maxKnownPath) return modelAt(path)
+  if (!known.has(path)) known.set(path, modelAt(path))
+  return known.get(path)
+}
+
+function modelAt(path: string): CalledModel | undefined {
   const deployment = azure.exec(path)
   if (deployment !== null) return azurePath.test(path) ? found('openai', deployment[1]) : undefined
   for (const [format, pattern] of paths) {

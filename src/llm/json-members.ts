@@ -2,7 +2,6 @@
  * Members at the beginning or near the end of a JSON text, of which the rest may be missing. Nothing is parsed but their values. What a model, a
  * tool or an agent wrote stands deeper, or in texts, where the quotes of a name are escaped.
  */
-const space = [9, 10, 13, 32]
 const quote = 34
 const comma = 44
 const colon = 58
@@ -82,9 +81,11 @@ function valueBehind(text: Buffer, at: number, name: Buffer): number {
 
 export function behindSpace(text: Buffer, at: number): number {
   let from = at
-  while (from < text.length && space.includes(text[from]!)) from++
+  while (isSpace(text[from])) from++
   return from
 }
+
+const isSpace = (code: number | undefined): boolean => code === 32 || code === 10 || code === 13 || code === 9
 
 /** -1: it does not end here. The end of a number or a text is the mark behind it. */
 export function endOfValue(text: Buffer, from: number): number {

@@ -11,7 +11,7 @@ interface Keyed {
 const names = Array.from({ length: 9 }, (_, n) => `k${n}`)
 
 /** @param isBad whether the store fails on a key; `undefined`: it cannot be reached */
-function start(isBad: (key: string | undefined) => boolean) {
+function start(isBad: (key: string | undefined) => boolean, until?: Promise<void>) {
   const calls: (readonly string[])[] = []
   const states = new Map<string, string>()
   const book: LeaseBook<Keyed, Keyed> = {
@@ -23,6 +23,7 @@ function start(isBad: (key: string | undefined) => boolean) {
   }
   const lease = async (asks: readonly Keyed[]): Promise<readonly Keyed[]> => {
     calls.push(asks.map(({ key }) => key))
+    await until
     if (isBad(undefined) || asks.some(({ key }) => isBad(key))) throw new Error('the store failed')
     return asks
   }
@@ -59,6 +60,21 @@ t.test('a store that cannot be reached is not asked for each key', async t => {
   t.strictSame(new Set(states.values()), new Set(['missed']))
   isDown = false
   for (const key of names) leases.need(key)
+  await eventually(
+    () => [...states.values()],
+    all => all.every(state => state === 'leased'),
+  )
+})
+
+t.test('once the store is late nobody waits for it, until it answers in time', async t => {
+  const late = Promise.withResolvers<void>()
+  const { leases, calls, states } = start(() => false, late.promise)
+  await Promise.all(['k1', 'k2'].map(key => leases.asked(key)))
+  t.strictSame(calls, [['k1', 'k2']], 'the call is still under way')
+  await leases.asked('k3')
+  t.strictSame(new Set(states.values()), new Set(['alone']))
+  t.equal(states.size, 3)
+  late.resolve()
   await eventually(
     () => [...states.values()],
     all => all.every(state => state === 'leased'),

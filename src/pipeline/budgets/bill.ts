@@ -61,9 +61,10 @@ export function kindOf(
   parts: BillParts,
 ): MeteredKind {
   if (isStream) return 'other'
-  if (readingMethods.has(method) || isFree(target.path)) return 'free'
+  if (readingMethods.has(method)) return 'free'
   const called = method === 'POST' ? calledModel(target.path) : undefined
   if (called !== undefined) return called
+  if (isFree(target.path)) return 'free'
   const provider = parts.providerAt(target.origin)
   const priced = provider && {
     origin: target.origin,

@@ -6,6 +6,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { grantOf, maxSum, rowOf, type SpendAnswer, type SpendAsk, type SpendRow } from '../../limits/spend-lease.ts'
 import type { Operations } from '../methods.ts'
 import type { Db, SpendLeaseRow, SpendTotalRow } from '../schema.ts'
+import { columns, statement } from '../statement.ts'
 import type { LimitedWindow, Raised, SpendRaise, SpendWindow } from '../store.ts'
 import type { Unit } from '../unit.ts'
 
@@ -93,6 +94,7 @@ export const spend: Operations<'spend'> = {
   },
 }
 
+/** Each gateway asks once a second while it is used. */
 async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number): Promise<SpendAnswer> {
   const row = rowOf(ask.key)
   const { leased: others, ...before } = await leasesOf(db, row, gateway)
@@ -105,49 +107,62 @@ async function leaseOne({ db, gateway }: Unit, ask: SpendAsk, gateways: number):
   }
   const state = { spent: grown.spent, others, raised: total.raised }
   const leased = held(grantOf(ask, state, gateways))
-  await db
-    .insertInto('spend')
-    .values({ ...row, ...grown, raised: 0 })
-    .onConflict(of => of.columns(['budget', 'from', 'holder']).doUpdateSet(grown))
-    .execute()
+  await putTotal(db, { ...row, ...grown, raised: 0 })
   // What was forfeited meanwhile was told for it.
-  const lease = {
-    leased,
+  const sums = {
     spent: held(Math.max(reported.spent, ask.spent)),
     estimated: held(Math.max(reported.estimated, ask.estimated)),
     calls: held(Math.max(reported.calls, ask.calls)),
   }
-  await db
-    .insertInto('spend_leases')
-    .values({ ...row, gateway, ...lease })
-    .onConflict(of => of.columns(['budget', 'from', 'holder', 'gateway']).doUpdateSet(lease))
-    .execute()
+  await putLease(db, { ...row, gateway, leased, ...sums })
   return { key: ask.key, leased, ...state }
 }
 
-async function totalOf(
-  db: Db,
-  { budget, from, holder }: SpendRow,
-): Promise<Omit<SpendTotalRow, keyof SpendRow | 'notified'>> {
-  const found = await db
+const rowNames = ['budget', 'from', 'until', 'holder'] as const
+const sumNames = ['spent', 'estimated', 'calls'] as const
+
+const putTotal = statement((db, row: Omit<SpendTotalRow, 'notified'>) =>
+  db
+    .insertInto('spend')
+    .values(columns(row, [...rowNames, ...sumNames, 'raised']))
+    .onConflict(of => of.columns(['budget', 'from', 'holder']).doUpdateSet(columns(row, sumNames))),
+)
+
+const putLease = statement((db, row: SpendLeaseRow) =>
+  db
+    .insertInto('spend_leases')
+    .values(columns(row, [...rowNames, ...sumNames, 'gateway', 'leased']))
+    .onConflict(of =>
+      of.columns(['budget', 'from', 'holder', 'gateway']).doUpdateSet(columns(row, [...sumNames, 'leased'])),
+    ),
+)
+
+const selectTotal = statement((db, { budget, from, holder }: SpendRow) =>
+  db
     .selectFrom('spend')
-    .select(['spent', 'estimated', 'calls', 'raised'])
+    .select([...sumNames, 'raised'])
     .where('budget', '=', budget)
     .where('from', '=', from)
-    .where('holder', '=', holder)
-    .executeTakeFirst()
-  return found ?? { ...none, raised: 0 }
+    .where('holder', '=', holder),
+)
+
+async function totalOf(db: Db, row: SpendRow): Promise<Omit<SpendTotalRow, keyof SpendRow | 'notified'>> {
+  const { rows } = await selectTotal(db, row)
+  return rows[0] ?? { ...none, raised: 0 }
 }
 
-/** What this gateway has told, and what the others have leased. */
-async function leasesOf(db: Db, { budget, from, holder }: SpendRow, gateway: string) {
-  const rows = await db
+const selectLeases = statement((db, { budget, from, holder }: SpendRow) =>
+  db
     .selectFrom('spend_leases')
-    .select(['gateway', 'leased', 'spent', 'estimated', 'calls'])
+    .select(['gateway', 'leased', ...sumNames])
     .where('budget', '=', budget)
     .where('from', '=', from)
-    .where('holder', '=', holder)
-    .execute()
+    .where('holder', '=', holder),
+)
+
+/** What this gateway has told, and what the others have leased. */
+async function leasesOf(db: Db, row: SpendRow, gateway: string) {
+  const { rows } = await selectLeases(db, row)
   const own = rows.find(lease => lease.gateway === gateway)
   const leased = rows.reduce((sum, lease) => sum + (lease === own ? 0 : lease.leased), 0)
   return { ...(own ?? none), leased }
