@@ -6,7 +6,7 @@ import { computed, signal } from '@preact/signals'
 import { call, connectSession, type Failure } from './api.ts'
 import { giveDraftsTo } from './drafts.ts'
 import { askOthers, connectTabs, tellSignOut } from './tabs.ts'
-import type { ConsoleSession, HitlSummary, Role, Token } from './types.ts'
+import type { BudgetHolder, ConsoleSession, HitlSummary, Role, Token } from './types.ts'
 
 export type Session =
   | { readonly kind: 'none' }
@@ -37,6 +37,18 @@ export function ownText({ agentId, ownerId }: Pick<HitlSummary, 'agentId' | 'own
   return hasOwnersAsOwn.value && ownerId === me.value?.ownerId
     ? `You have the same owner as the agent, ${ownerId}: a reviewer of another owner must decide this request.`
     : undefined
+}
+
+/** Why the gateway takes no raise of this person for one who has a budget; undefined when it takes one. */
+export function ownBudgetText({
+  of,
+  holder,
+  holderOwner,
+}: Pick<BudgetHolder, 'of' | 'holder' | 'holderOwner'>): string | undefined {
+  const { id, ownerId } = me.value ?? {}
+  if (of === 'Agent' && holder === id) return 'This budget is your own: another admin must raise it.'
+  const isOfOwner = of === 'Owner' ? holder === ownerId : hasOwnersAsOwn.value && holderOwner === ownerId
+  return isOfOwner ? `You have the same owner, ${ownerId}: an admin of another owner must raise it.` : undefined
 }
 
 let usedAt = Date.now()

@@ -14,8 +14,9 @@ const maxLooked = 200
 /** Budgets: what was spent of them, and raises. */
 export function budgetHandlers({ budgets, registry, store }: ManagementParts): Handlers['guarded'] {
   const named = (view: HolderView) => {
-    const name = view.of === 'Agent' ? registry.get(view.holder)?.name : undefined
-    return { ...view, holderName: name === undefined ? null : escapeDeceptive(name) }
+    const agent = view.of === 'Agent' ? registry.get(view.holder) : undefined
+    const holderName = agent === undefined ? null : escapeDeceptive(agent.name)
+    return { ...view, holderName, holderOwner: agent?.ownerId ?? null }
   }
   return {
     async listBudgets() {
@@ -60,5 +61,5 @@ export function budgetHandlers({ budgets, registry, store }: ManagementParts): H
 function ownOnly<V extends HolderView>(view: V) {
   if (view.of === 'Agent') return view
   const { budget, holder, of, unit, currency, from, resetsAt } = view
-  return { budget, holder, holderName: null, of, unit, currency, from, resetsAt }
+  return { budget, holder, holderName: null, holderOwner: null, of, unit, currency, from, resetsAt }
 }

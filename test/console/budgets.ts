@@ -9,6 +9,7 @@ const bench = await startConsole(t, {
     Budgets: [
       { Name: 'calls', Unit: 'Calls', Limit: 2, Per: 'Month', Owners: ['spenders'], AtLimit: 'Hitl' },
       { Name: 'team', Of: 'Owner', Unit: 'Calls', Limit: 50, Per: 'Month', Owners: ['spenders'] },
+      { Name: 'desk', Of: 'Owner', Unit: 'Calls', Limit: 1, Per: 'Month', Owners: ['desk'], AtLimit: 'Hitl' },
     ],
   },
 })
@@ -88,6 +89,23 @@ t.test('an admin raises the budget of one who has it, and reads why another rais
   await raise('1000')
   await sees(t, page, /at most 10 times the limit/)
   await assertAccessible(t, page, 'a raise that was refused')
+})
+
+t.test('who may not raise a budget reads why before a form is sent', async t => {
+  const lead = await bench.agent({ name: 'lead', roles: ['admin'], ownerId: 'desk' })
+  const clerk = await bench.agent({ name: 'clerk', ownerId: 'desk' })
+  const call = () => proxy(clerk.token, `${origin.url}/x`, { headers: { Prefer: 'wait=0' } })
+  t.equal((await call()).status, 200)
+  const held = await call()
+  t.equal(held.status, 202)
+  const page = await signedIn(t, lead, { route: '/budgets/desk' })
+  const why = 'You have the same owner, desk: an admin of another owner must raise it.'
+  await sees(t, page, why)
+  t.equal(await page.getByRole('button', { name: /^Raise/ }).count(), 0)
+  await bench.openRequest(page, held.headers.get('gateway-hitl-id') ?? '')
+  await page.getByRole('button', { name: 'Approve…', exact: true }).click()
+  await sees(t, page, `The budget desk is used up. ${why}`)
+  t.equal(await page.getByLabel('Raise the budget desk by').count(), 0)
 })
 
 t.test('the overview shows who spends most', async t => {

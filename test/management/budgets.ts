@@ -76,7 +76,7 @@ t.test('the store has the same once it was told, and who has spent most comes fi
     page => page.budget.calls === 8 && page.items.every(({ reserved }: { reserved: number }) => reserved === 0),
   )
   t.match(items, [
-    { holder: bot.id, holderName: 'bot\\u{a0}one', spent: 10.5, calls: 7, estimated: 0 },
+    { holder: bot.id, holderName: 'bot\\u{a0}one', holderOwner: 'spenders', spent: 10.5, calls: 7, estimated: 0 },
     { holder: other.id, spent: 1.5, calls: 1 },
   ])
   t.match(budget, { calls: 8, holders: 2, highestShare: 1.05 })

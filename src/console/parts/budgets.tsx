@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { hrefOf } from '../router.ts'
-import { isAdmin } from '../session.ts'
+import { isAdmin, ownBudgetText } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { BudgetHolder } from '../types.ts'
 import { Raise } from './raise.tsx'
@@ -89,10 +89,18 @@ function BudgetBar({ state, name, onRaised }: BudgetBarProps) {
       {all !== undefined && <Bar label={budget} spent={share(spent, all)} reserved={share(reserved, all)} />}
       <div class="budget-head">
         <p class="hint">{[...notes.filter(Boolean), `until ${timeText(resetsAt)}`].join(' · ')}</p>
-        {isAdmin.value && all !== undefined && onRaised !== undefined && <Raise state={state} onRaised={onRaised} />}
+        {isAdmin.value && all !== undefined && onRaised !== undefined && (
+          <RaisePart state={state} onRaised={onRaised} />
+        )}
       </div>
     </li>
   )
+}
+
+/** A form that would be refused is never shown. */
+function RaisePart({ state, onRaised }: { readonly state: BudgetHolder; readonly onRaised: () => void }) {
+  const own = ownBudgetText(state)
+  return own === undefined ? <Raise state={state} onRaised={onRaised} /> : <p class="hint">{own}</p>
 }
 
 /** Percent of all, 100 at most. */

@@ -3,6 +3,7 @@ import { change, type Failure, failureOf, offline, send } from '../api.ts'
 import { placeOf } from '../body/url.ts'
 import { drafts, setDraft } from '../drafts.ts'
 import { announce, toast } from '../notices.ts'
+import { ownBudgetText } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { GrantTerms, HeldBudget, HitlRequest } from '../types.ts'
 import { CommentField } from './comment.tsx'
@@ -33,7 +34,9 @@ export function ApproveDialog({ withGrant, ...props }: DialogProps & { readonly 
     >
       {!last && <p>Nothing is sent yet: another reviewer must approve it too.</p>}
       {withGrant && <TermsFields view={view} terms={terms} onChange={setTerms} />}
-      {view.budget !== undefined && last && <RaiseField budget={view.budget} value={raise} onInput={setRaise} />}
+      {view.budget !== undefined && last && (
+        <RaiseField budget={view.budget} ownerId={view.ownerId} value={raise} onInput={setRaise} />
+      )}
       <CommentField value={comment} onInput={text => setDraft(view.id, text)} isFirst />
     </Confirm>
   )
@@ -101,13 +104,19 @@ function TermsFields({ view, terms, onChange }: TermsProps) {
 
 interface RaiseProps {
   readonly budget: HeldBudget
+  /** Of the agent. */
+  readonly ownerId: string | undefined
   /** NaN: it is not raised. */
   readonly value: number
   readonly onInput: (amount: number) => void
 }
 
 /** Without a raise this one call passes, and the next one is held again. */
-function RaiseField({ budget: { name, resetsAt }, value, onInput }: RaiseProps) {
+function RaiseField({ budget: { name, holder, resetsAt }, ownerId, value, onInput }: RaiseProps) {
+  const of = holder === ownerId ? 'Owner' : 'Agent'
+  const own = ownBudgetText({ of, holder, holderOwner: ownerId ?? null })
+  if (own !== undefined)
+    return <p class="hint">{`The budget ${name} is used up. ${own} This call alone passes, and counts.`}</p>
   return (
     <label>
       Raise the budget {name} by
