@@ -3,6 +3,7 @@
  * faults. The numbers are those of docs/budgets.md. Amounts are ten thousandths of the currency.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Test } from 'tap'
 import { fileTest } from '../fixtures/file-test.ts'
 import { fault, inCampaign } from '../fixtures/fleet/fault.ts'
 import type { Bot, Fleet } from '../fixtures/fleet/fleet.ts'
@@ -29,6 +30,14 @@ const config = {
   ],
 }
 
+/** These faults are none of the gateways: on a busy machine a fence that falls, or a short time limit, would be one. */
+const patient = {
+  ...config,
+  Fleet: { FenceAfterSeconds: 60 },
+  Proxy: { ConnectTimeoutSeconds: 10, HeadersTimeoutSeconds: 15 },
+  HumanInTheLoop: { LeaseSeconds: 30 },
+}
+
 /** An agent of its own, whose calls pass. */
 async function newBot(fleet: Fleet, ownerId: string): Promise<Bot> {
   const policyName = 'models'
@@ -43,8 +52,14 @@ const call = (at: Member, { token }: Bot, body: string, patience = 30_000) => {
   return makeCall(at, request, { does: 'other' })
 }
 
+interface Count {
+  readonly counted: number
+  /** The part that no answer told. */
+  readonly estimated: number
+}
+
 /** What the gateways counted, once nothing is under way and no lease is left. */
-async function countedOf(fleet: Fleet, bot: Bot): Promise<number> {
+async function countOf(fleet: Fleet, bot: Bot): Promise<Count> {
   await eventually(model.underway, count => count === 0)
   const sum = async (column: string, table: string): Promise<number> => {
     const text = `select coalesce(sum(${column}), 0)::float8 as sum from ${table} where holder = $1`
@@ -61,39 +76,60 @@ async function countedOf(fleet: Fleet, bot: Bot): Promise<number> {
     },
     found => found !== undefined,
   )
-  return (spent ?? 0) / (1e9 / unit)
+  const inUnits = (billionths: number) => billionths / (1e9 / unit)
+  return { counted: inUnits(spent ?? 0), estimated: inUnits(await sum('estimated', 'spend')) }
 }
 
-const billedOf = ({ id }: Bot): number => model.billed.get(id) ?? 0
-const shown = (amount: number): string => (amount / unit).toFixed(2)
+/**
+ * Holds the count against the bill. What was read is what was told. The rest of the count is estimates, which explain it to
+ * the cent: without any the count is the bill, and with them it is never below.
+ */
+async function compare(t: Test, fleet: Fleet, { name, bot }: { readonly name: string; readonly bot: Bot }) {
+  const [{ counted, estimated }, { all, told }] = [await countOf(fleet, bot), model.billOf(bot.id)]
+  const text = `${name}: billed ${shown(all)}, told ${shown(told)}, counted ${shown(counted)}, estimated ${shown(estimated)}`
+  const read = counted - estimated
+  // An answer that was cut off in the gateway may have left the model server whole.
+  t.ok(read <= told, `${text}: nothing was read that was not told`)
+  t.ok(counted >= all, `${text}: no less is counted than billed`)
+  if (estimated === 0) t.equal(counted, all, `${name}: the count is the bill`)
+  return { text, billed: all, estimated, read, told }
+}
+
+const shown = (amount: number): string => (amount / unit).toFixed(4)
 const mean = (all: readonly number[]) => all.reduce((sum, each) => sum + each, 0) / all.length
 const rounds = inCampaign ? 5 : 1
+const maxTries = 20
 
 /** Each costs 1.34, all that it may. */
 const dear = { writes: 1_337, ms: 200 }
 
-fault(30, '64 dear calls at once exceed a budget by no more than it says', { config }, async (t, fleet) => {
+fault(30, '64 dear calls at once exceed a budget by no more than it says', { config: patient }, async (t, fleet) => {
   t.setTimeout(longestMs)
   const { a, members } = fleet
   for (const [name, share] of Object.entries(shares)) {
     for (const places of [[a], members]) {
       const over: number[] = []
-      for (let round = 0; round < rounds; round++) {
+      let round = 0
+      for (let tries = 0; round < rounds && tries < maxTries; tries++) {
         const bot = await newBot(fleet, name)
         const body = documentCall({ agent: bot.id, ...dear })
         const calls = await Promise.all(
           Array.from({ length: 64 }, (_, n) => call(places[n % places.length]!, bot, body)),
         )
-        const [counted, billed] = [await countedOf(fleet, bot), billedOf(bot)]
-        t.equal(counted, billed, `${name}: the count is the bill`)
+        const { billed, estimated } = await compare(t, fleet, { name, bot })
+        t.equal(estimated, 0, `${name}: every answer told`)
         over.push(Math.max(0, billed - limit))
-        t.ok(billed >= limit / 2, `${name}: ${shown(billed)} of ${shown(limit)} could be spent at once`)
         const codes = new Set(calls.filter(({ status }) => status !== 200).map(codeOf))
+        // The database took too long for a lease, so less could be spent.
+        if (codes.delete('store_unavailable')) continue
+        round += 1
+        t.ok(billed >= limit / 2, `${name}: ${shown(billed)} of ${shown(limit)} could be spent at once`)
         t.strictSame(
           [...codes].filter(code => !code?.startsWith('budget_')),
           [],
         )
       }
+      t.equal(round, rounds, `${name}: the database answered in time`)
       const worst = Math.max(...over)
       const most = name === 'exact' ? 0 : limit * (100 / share - 1) + places.length * 13_500
       t.comment(`hostile, ${name}, ${places.length} gateways: ${shown(mean(over))} (${shown(worst)})`)
@@ -104,7 +140,7 @@ fault(30, '64 dear calls at once exceed a budget by no more than it says', { con
 
 const callers = inCampaign ? 64 : 24
 
-fault(31, 'agents that write a tenth of what they may use a budget up', { config }, async (t, fleet) => {
+fault(31, 'agents that write a tenth of what they may use a budget up', { config: patient }, async (t, fleet) => {
   t.setTimeout(longestMs)
   const { members } = fleet
   for (const name of inCampaign ? Object.keys(shares) : ['r50']) {
@@ -121,8 +157,8 @@ fault(31, 'agents that write a tenth of what they may use a budget up', { config
         }
       }
       await Promise.all(Array.from({ length: callers }, (_, n) => work(n)))
-      const [counted, billed] = [await countedOf(fleet, bot), billedOf(bot)]
-      t.equal(counted, billed, `${name}: the count is the bill`)
+      const { billed, estimated } = await compare(t, fleet, { name, bot })
+      t.equal(estimated, 0, `${name}: every answer told`)
       // What is left of an exact budget may be less than a call can cost.
       const least = name === 'exact' ? limit - 8_000 : limit
       t.ok(billed >= 0.97 * least, `${name}: ${shown(billed)} of ${shown(limit)} were used`)
@@ -193,9 +229,8 @@ fault(32, 'what is counted is what is billed, and never less, whatever fails', {
   await Promise.all(running)
   await fleet.heal()
   for (const [name, bot] of bots) {
-    const [counted, billed] = [await countedOf(fleet, bot), billedOf(bot)]
-    t.comment(`${name}: ${made.get(name)} calls, billed ${shown(billed)}, counted ${shown(counted)}`)
-    if (name === 'told' || name === 'left') t.equal(counted, billed, name)
-    else t.ok(counted >= billed, name)
+    const { text, read, told } = await compare(t, fleet, { name, bot })
+    t.comment(`${made.get(name)} calls, ${text}`)
+    if (name === 'told') t.equal(read, told, 'all was read of answers that nobody left')
   }
 })

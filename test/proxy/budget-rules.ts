@@ -113,6 +113,17 @@ t.test('a person is asked before one dear call, and it counts when it was approv
   t.equal(spent['large'], 2, 'a person has allowed it, not the rule')
 })
 
+t.test('an Allow rule that bounds the cost lets no call pass whose cost is not known', async t => {
+  const agent = await agentWith('others', [rule('Allow', [['llm.costAtMost', 'lte', 5]])])
+  t.equal((await call(agent, { model: 'm' })).status, 200)
+  const seen = origin.seen.length
+  for (const body of [{ model: 'unpriced' }, {}, { model: 'm', max_tokens: 6_000 }]) {
+    const refused = await call(agent, body)
+    t.equal(refused.headers.get('gateway-error'), 'policy_denied', JSON.stringify(body))
+  }
+  t.equal(origin.seen.length, seen, 'the upstream saw none of them')
+})
+
 t.test('a call that the budget of its rule holds counts there once it is approved', async t => {
   const agent = await agentWith('askers', [
     rule('Allow', [['input.path', 'startsWith', '/a']], { budget: 'asks' }),
