@@ -205,6 +205,14 @@ t.test('only http/node-http.ts imports values of node:http, which would cost 15 
  * V8 creates such a function in its old generation, for methods of prototypes. It keeps what it refers to until the next full
  * collection: for a function of one request, that request. A function that has a name first is created as others are.
  */
+t.test('what the storage takes of policies imports nothing: its thread would load the whole engine', async t => {
+  const taken = imports.filter(({ from, to }) => from.startsWith('src/storage/') && to.startsWith('src/policy/'))
+  t.strictSame(
+    imports.filter(({ from }) => taken.some(({ to }) => to === from)),
+    [],
+  )
+})
+
 t.test('on the path of requests no function is created in an assignment to a property', async t => {
   const onPath = /^src\/(policy|limits|http|tokens|upstream|pipeline)\//
   const assigned = /\.#?\w+ (?:\?\?|\|\|)?= (?:async )?(?:function\b|(?:\w+|\([^)]*\)(?:: [^=]+)?) =>)/g

@@ -5,7 +5,8 @@ import { personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import { factsOf } from '../lint/examined.ts'
 import type { DescribedRequest } from '../request/describe.ts'
 import { findIn } from '../turns/evaluation.ts'
-import { type BodyValues, bodyValuesOf } from './field-values.ts'
+import { bodyValuesOf } from './field-reading.ts'
+import type { BodyValues } from './field-values.ts'
 import { type FoundShape, type Shape, shapeOfFacts } from './shape.ts'
 
 /** A place in a path: a word, or any value of a class; `hex` and `key` with the length of the value, others with 0. */
