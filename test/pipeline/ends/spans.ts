@@ -1,12 +1,12 @@
 /** Spans of proxied requests: what is kept, and what each of them says. */
 import t from 'tap'
 import { spanListener } from '../../../src/pipeline/ends/spans.ts'
-import type { Exchange } from '../../../src/pipeline/exchange.ts'
+import { Exchange } from '../../../src/pipeline/exchange.ts'
 import type { FinishedSpan } from '../../../src/telemetry/tracing/span.ts'
 import { Tracing } from '../../../src/telemetry/tracing/tracing.ts'
 
 const kept = ['held', 'refused', 'failed']
-const parent = ['Traceparent', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01']
+const traced = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
 
 /** The spans of a request that ended so, of an agent that sent no trace. */
 function spansOf(ended: object, Keep: readonly string[] = kept): readonly FinishedSpan[] {
@@ -22,11 +22,12 @@ function spansOf(ended: object, Keep: readonly string[] = kept): readonly Finish
   const sink = { take: (span: FinishedSpan) => spans.push(span), close: async () => {} }
   const tracing = new Tracing({ settings, hosts: undefined, sink, clock: { now: () => 5_000, steady: () => 1_000 } })
   const usual = {
-    ...{ rawHeaders: [], agent: { id: 'a' }, trace: undefined, method: 'GET', startedAt: 100, requestId: 'r' },
+    ...{ fields: {}, agent: { id: 'a' }, trace: undefined, method: 'GET', startedAt: 100, requestId: 'r' },
     ...{ addressing: {}, res: { headersSent: true, statusCode: 200 }, ending: 'forwarded', outcome: 'forwarded' },
     target: { path: '/x', origin: { host: 'api.example', port: 443, scheme: 'https' } },
   }
-  spanListener(tracing).ended({ ...usual, ...ended } as unknown as Exchange, 900)
+  const given = Object.getOwnPropertyDescriptors({ ...usual, ...ended })
+  spanListener(tracing).ended(Object.create(Exchange.prototype, given), 900)
   return spans
 }
 const names = (ended: object, Keep?: readonly string[]) =>
@@ -66,7 +67,7 @@ t.test('the span of a request says how it ended, and nothing of its query', asyn
 t.test('a request with a trace is recorded with its attempts, and what its decision was', async t => {
   const decision = { decision: 'Allow', policy: 'p', rule: null, risk: { score: 0.1 } }
   const meter = { usage: { model: 'm', tokens: { input: 1, output: 2 } } }
-  const [server, client] = spansOf({ rawHeaders: parent, sentAt: 200, upstreamStatus: 404, decision, meter })
+  const [server, client] = spansOf({ fields: traced, sentAt: 200, upstreamStatus: 404, decision, meter })
   t.match(server, {
     parentId: '00f067aa0ba902b7',
     attributes: { 'agent_gateway.policy': 'p', 'agent_gateway.risk': 0.1 },
@@ -82,7 +83,7 @@ t.test('a request with a trace is recorded with its attempts, and what its decis
 
 t.test('a call of a model is named as OpenTelemetry names it, from what was read anyway', async t => {
   const at = (path: string, more: object) => {
-    const [, client] = spansOf({ rawHeaders: parent, sentAt: 200, target: { path, origin: {} }, ...more })
+    const [, client] = spansOf({ fields: traced, sentAt: 200, target: { path, origin: {} }, ...more })
     return client?.attributes
   }
   const read = (provider: string, model?: string) => ({ names: { llm: { provider, model } } })
