@@ -92,6 +92,11 @@ export const refusalKinds = {
     title: 'Credential needed',
     detail: 'The gateway has no access to this upstream any more. A person must grant it again; a retry does not help.',
   },
+  credential_scope_needed: {
+    status: 403,
+    title: 'Scope needed',
+    detail: 'The upstream wants a scope that the account does not have. A person must connect it again with the scope.',
+  },
   own_token_needed: {
     status: 403,
     title: 'Own token needed',

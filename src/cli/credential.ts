@@ -43,9 +43,11 @@ Examples:
   },
 }
 
-const rowOf = ({ name, type, state, expiresAt, lastUsedAt, hosts, problem }: CredentialView): readonly string[] => [
-  ...[name, type, state, expiresAt ?? '-', lastUsedAt ?? '-', hosts.join(' ') || '-', problem ?? '-'],
-]
+function rowOf(credential: CredentialView): readonly string[] {
+  const { name, type, state, expiresAt, lastUsedAt, hosts, wantedScope } = credential
+  const problem = credential.problem ?? (wantedScope && `an upstream wants the scope ${wantedScope}`)
+  return [name, type, state, expiresAt ?? '-', lastUsedAt ?? '-', hosts.join(' ') || '-', problem ?? '-']
+}
 
 export const testing: Command = {
   help: `usage: agent-gateway credential test NAME [--json] [--at ADDRESS] [--config FILE]

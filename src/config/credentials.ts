@@ -77,6 +77,9 @@ export const credentials = objects(
       'Whose account requests get with Connect: that of their agent, of its owner, or one of all agents.',
     ),
     Scope: optional('Scope that is asked for.'),
+    StepUpScope: optional(
+      'Scopes that people may add to an account of Connect when an upstream wants them (403 insufficient_scope); nothing asks for them by itself.',
+    ),
     Audience: optional(
       'Audience that is asked for, or of the assertion of JwtBearer; of IdJag the issuer of the resource.',
     ),
@@ -201,13 +204,15 @@ function agentTokenProblem(
 
 /** A document says where people consent; without one the settings must. */
 function consentProblem(entry: CredentialSetting): string | undefined {
-  const { Type, ClientId, TokenUrl, AuthorizationUrl, DeviceUrl, Parameters, Per } = entry
+  const { Type, ClientId, TokenUrl, AuthorizationUrl, DeviceUrl, Parameters, Per, Scope, StepUpScope } = entry
   const url = AuthorizationUrl ?? DeviceUrl
   if (Type === 'Connect') {
     if (ClientId === undefined && TokenUrl !== undefined) return 'ClientId must be set with TokenUrl'
+    if (StepUpScope !== undefined && Scope === undefined) return 'Scope must be set with StepUpScope'
     const isMissing = TokenUrl !== undefined && url === undefined
     return isMissing ? 'AuthorizationUrl or DeviceUrl must be set beside TokenUrl' : undefined
   }
+  if (StepUpScope !== undefined) return `StepUpScope must not be set for ${Type}`
   const isOther = url !== undefined || Parameters.length > 0 || Per !== 'Agent'
   return isOther ? `AuthorizationUrl, DeviceUrl, Parameters and Per must not be set for ${Type}` : undefined
 }

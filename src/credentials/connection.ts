@@ -21,6 +21,7 @@ import {
   parametersIn,
 } from './consent.ts'
 import type { ClientUse, OwnClients } from './own-clients.ts'
+import { withScopes } from './scopes.ts'
 import type { SealingKeys } from './stored-row.ts'
 
 /** Time that a person has, milliseconds. */
@@ -58,31 +59,37 @@ interface KeptDevice extends Pick<BegunDevice, 'deviceCode' | 'pause'> {
 }
 
 /** What is sealed until a consent ends. */
-interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, Pick<ConnectionRequest, 'clientId'> {
+interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, ConnectionTerms {
   readonly session: string
   readonly device?: KeptDevice | undefined
 }
 
-export interface ConnectionRequest {
+export interface ConnectionRequest extends ConnectionTerms {
   readonly key: CredentialKey
   readonly personId: string
   /** Where the server sends the tab back; undefined: the person enters a code at the server instead. */
   readonly redirectUri: string | undefined
+}
+
+/** What is asked for, and as which client. */
+export interface ConnectionTerms {
   /** Undefined: that of the settings. */
   readonly clientId: string | undefined
+  /** Scopes of `StepUpScope`. */
+  readonly more: readonly string[]
 }
 
 /** Rejects with a CredentialError when its server does not say where people consent. */
 export async function beginConnection(
   setting: CredentialSetting,
-  { key, personId, redirectUri, clientId }: ConnectionRequest,
+  { key, personId, redirectUri, clientId, more }: ConnectionRequest,
   parts: ConsentParts,
 ): Promise<BegunConnection> {
   const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
-    parts.clients.use(setting, clientId, use => ask(requestOf(use)))
+    parts.clients.use(withScopes(setting, more), clientId, use => ask(requestOf(use)))
   const session = randomBytes(32).toString('base64url')
   const now = parts.clock.now()
-  const bound = { ...key, clientId, session: digestOf(session) }
+  const bound = { ...key, clientId, more, session: digestOf(session) }
   if (redirectUri !== undefined) {
     const { url, ...begun } = await asked(request => beginCodeConsent(request, redirectUri))
     const expiresAt = now + consentMs
@@ -130,7 +137,7 @@ export interface PendingConnection {
 /** A consent that was taken: nobody can end it again. */
 export interface TakenConnection {
   readonly key: CredentialKey
-  readonly clientId: string | undefined
+  readonly terms: ConnectionTerms
   /** Rejects with a CredentialError when the server refuses. */
   finish(setting: CredentialSetting, onUntaken: ConsentRequest['onUntaken']): Promise<Consented | PendingConnection>
 }
@@ -150,13 +157,13 @@ export async function takeConnection(
   const kept = JSON.parse(plain.toString()) as KeptConsent
   const isTab = timingSafeEqual(Buffer.from(kept.session), Buffer.from(digestOf(session)))
   if (!isTab || kept.name !== name) return undefined
-  const { device } = kept
+  const { clientId, more, device } = kept
   return {
     key: { name, subject: kept.subject },
-    clientId: kept.clientId,
+    terms: { clientId, more },
     async finish(setting, onUntaken) {
       const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
-        clients.use(setting, kept.clientId, use => ask({ ...requestOf(use), onUntaken }))
+        clients.use(withScopes(setting, more), clientId, use => ask({ ...requestOf(use), onUntaken }))
       if (device === undefined) return asked(request => finishCodeConsent(request, kept, answer))
       const isEarly = clock.now() < device.askAt
       const found = isEarly ? device.pause : await asked(request => askDeviceConsent(request, device))

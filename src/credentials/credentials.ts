@@ -5,14 +5,14 @@ import { isRefusal, type Refusal, refuse, StartupError } from '../base/refusals.
 import type { Target } from '../base/target.ts'
 import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import type { UpstreamSetting } from '../config/upstreams.ts'
-import { fieldName } from '../http/names.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import { keyText } from '../storage/credentials.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { keyFor } from './accounts.ts'
 import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
 import { isSendable } from './obtain.ts'
-import { type CredentialPlace, hasParameter, withCredential } from './placement.ts'
+import { type CredentialPlace, sendsItself, withCredential } from './placement.ts'
+import { wantedScopes } from './scopes.ts'
 import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
 import { refuseSubject, type SubjectToken } from './subject-token.ts'
@@ -77,6 +77,12 @@ export interface Credentials {
   forget(agentId: string): void
   /** Forgets what was had for tokens that have ended. Call about every second. */
   sweep(): void
+  /**
+   * After an answer with status 403: people are told of scopes that the upstream wants. A refusal when a person can grant them.
+   *
+   * @param fields those of the answer
+   */
+  noteWanted(picked: readonly PickedCredential[], fields: readonly string[], host: string): Refusal | undefined
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
   renew(picked: readonly PickedCredential[]): Promise<boolean>
   /**
@@ -156,6 +162,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       ),
     forget: agentId => table.forget(agentId),
     sweep: () => table.sweep(),
+    noteWanted: createNoteWanted(table),
     async renew(picked) {
       const asked = picked.flatMap(one => (isNamed(one) && one.sent ? [table.renew(one, one.sent.version)] : []))
       const isNew = (await Promise.all(asked)).some(Boolean)
@@ -196,6 +203,18 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
 }
 
 const isNamed = (picked: PickedCredential): picked is PickedCredential & WantedCredential => picked.name !== undefined
+
+const createNoteWanted =
+  (table: CredentialTable): Credentials['noteWanted'] =>
+  (picked, fields, host) => {
+    const scopes = wantedScopes(fields)
+    const bearer = scopes.length === 0 ? undefined : picked.find(isBearer)
+    return bearer && isNamed(bearer) ? table.noteWanted(bearer, scopes, host) : undefined
+  }
+
+/** What a challenge for Bearer is about. */
+const isBearer = ({ place, prefix }: PickedCredential): boolean =>
+  place.query === undefined && /^authorization$/i.test(place.header) && /^bearer $/i.test(prefix)
 
 /** A credential in its place; what it shows to the upstream must not come back. */
 function placeOne(
@@ -262,37 +281,7 @@ function startsWithPath(path: string, prefix: string): boolean {
   return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/'
 }
 
-/** Whether the agent sends the field or parameter, or one that an upstream may take for it. */
-function sendsItself(
-  { header, query }: CredentialPlace,
-  { target, rawHeaders, tokenNames }: CredentialRequest,
-): boolean {
-  if (query !== undefined) return hasParameter(target.query, query)
-  const own = fieldName(header).folded
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const { folded } = fieldName(rawHeaders[i]!)
-    if (folded === own && !tokenNames.includes(folded)) return true
-  }
-  return false
-}
-
 function conflict({ header, query }: CredentialPlace): Refusal {
   const what = query === undefined ? header : `the query parameter ${query}`
   return refuse('credential_conflict', `The gateway sets ${what} for this upstream. Leave it out.`)
 }
-
-/** Names of credentials, for people; undefined when none has one. */
-export const namesOf = (picked: readonly PickedCredential[] | undefined): string | undefined =>
-  picked?.flatMap(({ name, source }) => (name === undefined ? [] : source)).join(' ') || undefined
-
-/** What a request is sent with, so that another credential shows: never a value. Empty when it gets none. */
-export const identitiesOf = (picked: readonly PickedCredential[] | undefined): string =>
-  (picked ?? []).map(identityOf).join(', ')
-
-function identityOf({ place, source, name = source, scope }: PickedCredential): string {
-  const signed = scope === undefined ? '' : ` for ${scope.service} in ${scope.region}`
-  // With the subject: approved for one account is not approved for another.
-  return `${placeText(place)} from ${name}${signed}`
-}
-
-export const placeText = ({ header, query }: CredentialPlace): string => (query === undefined ? header : `?${query}`)

@@ -3,6 +3,7 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { BackOff, jitter } from './back-off.ts'
 import type { Obtained } from './obtain.ts'
+import { lackingScopes, maxWantedScopes } from './scopes.ts'
 import { CredentialError, type CredentialProblem, type CredentialState, isFresh } from './state.ts'
 
 /** A value is not sent in the last 30 s of its life, or in the last quarter of a short one, milliseconds. */
@@ -45,6 +46,7 @@ export class CredentialKeeper {
   renewedAt: number | undefined = undefined
   /** Milliseconds since the epoch; undefined while no request had it. */
   lastUsedAt: number | undefined = undefined
+  readonly #wantedScopes = new Set<string>()
   readonly #stopping = new AbortController()
 
   /** @param name key of an account (`keyText`); the name of the credential when absent */
@@ -159,6 +161,20 @@ export class CredentialKeeper {
     return this.#parts.onState(this.#state)
   }
 
+  /** Scopes that upstreams want, and that it does not have. */
+  get wantedScopes(): readonly string[] {
+    return lackingScopes(this.setting, [...this.#wantedScopes], this.#state.grantable)
+  }
+
+  /** An upstream wants scopes: those that it does not have, and that none has wanted before. */
+  noteWanted(scopes: readonly string[]): readonly string[] {
+    const wanted = lackingScopes(this.setting, scopes, this.#state.grantable)
+    const fresh = wanted.filter(one => !this.#wantedScopes.has(one))
+    const kept = fresh.slice(0, maxWantedScopes - this.#wantedScopes.size)
+    for (const one of kept) this.#wantedScopes.add(one)
+    return kept
+  }
+
   /** Whether its value comes from this secret. */
   reads(secret: string): boolean {
     return this.setting.Secret === secret || this.setting.RefreshToken === secret
@@ -166,14 +182,14 @@ export class CredentialKeeper {
 }
 
 /** Counted from the request for it: the answer may have taken long. */
-function valid({ value, lifetimeMs }: Obtained, asked: number) {
+function valid({ value, lifetimeMs, grantable }: Obtained, asked: number) {
   const early = Math.min(Math.max(earlyMs, lifetimeMs / 10), lifetimeMs / 2)
   const spread = early * jitter * Math.random()
   const margin = Math.min(marginMs, lifetimeMs / 4)
   const isEndless = lifetimeMs === Number.POSITIVE_INFINITY
   const end = asked + lifetimeMs
   return {
-    value,
+    ...{ value, grantable },
     freshUntil: isEndless ? end : end - margin,
     renewAt: isEndless ? end : end - early - spread,
     problem: undefined,

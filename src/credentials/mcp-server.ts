@@ -4,6 +4,7 @@
  */
 import * as oauth from 'oauth4webapi'
 import { clientMetadata } from './client-document.ts'
+import { isScope } from './scopes.ts'
 import { CredentialError } from './state.ts'
 
 /** Reads a document, or posts one, past the egress guard and without redirects. */
@@ -28,7 +29,7 @@ export async function protectedResource(url: string, ask: AskDocument): Promise<
     .catch(() => {
       throw unusable(url, 'has a document of another resource')
     })
-  return { issuers: namesIn(issuers, isIssuer), scopes: namesIn(scopes, text => scopeToken.test(text)) }
+  return { issuers: namesIn(issuers, isIssuer), scopes: namesIn(scopes, isScope) }
 }
 
 async function documentOf(resource: URL, ask: AskDocument): Promise<Response | undefined> {
@@ -53,9 +54,6 @@ const namesIn = (list: unknown, isName: (text: string) => boolean): readonly str
 
 /** RFC 8414 section 2. */
 const isIssuer = (text: string): boolean => /^https:\/\/[\x21-\x7e]+$/.test(text) && URL.canParse(text)
-
-/** RFC 6749 section 3.3. */
-const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/
 
 /** The settings name the issuer, so that another document of the server cannot lead tokens, or the client's secret, elsewhere. */
 export async function assertIssuer(issuer: string, url: string, ask: AskDocument): Promise<void> {

@@ -9,6 +9,8 @@ import { CredentialError } from './state.ts'
 export interface Obtained {
   readonly value: string
   readonly lifetimeMs: number
+  /** Scopes that a person can still grant. Absent: none, or nobody can. */
+  readonly grantable?: readonly string[]
   /** False once it was taken back, or replaced. Absent: nobody does. */
   readonly isCurrent?: () => boolean
 }

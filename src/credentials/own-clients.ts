@@ -11,6 +11,7 @@ import type { AuditEntry } from '../storage/store.ts'
 import { documentUrlOf, redirectUriOf } from './client-document.ts'
 import { registeredClient } from './mcp-server.ts'
 import { limitOf, type SourceParts } from './obtain.ts'
+import { withGrantedScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 import {
   type Granted,
@@ -120,7 +121,8 @@ export class OwnClients {
     { refreshToken, account }: Pick<Granted, 'account'> & { readonly refreshToken: string },
     signal: AbortSignal,
   ): Promise<Redeemed> {
-    return this.use(setting, account?.clientId, use => redeem(use.setting, use.parts, { refreshToken, signal }))
+    const granted = withGrantedScopes(setting, account)
+    return this.use(granted, account?.clientId, use => redeem(use.setting, use.parts, { refreshToken, signal }))
   }
 
   /** False: its server does not say where. */

@@ -1,5 +1,6 @@
 /** How credentials stand in a request, and how their values are kept out of its answer. */
 import { isTokenField } from '../http/headers.ts'
+import { fieldName } from '../http/names.ts'
 
 /** The part of a request in which credentials stand. */
 export interface CredentialMessage {
@@ -13,6 +14,27 @@ export interface CredentialMessage {
 export interface CredentialPlace {
   readonly header: string
   readonly query: string | undefined
+}
+
+/** What an agent sends. */
+interface SentFields {
+  readonly target: { readonly query: string | undefined }
+  readonly rawHeaders: readonly string[]
+  readonly tokenNames: readonly string[]
+}
+
+/** Whether the agent sends the field or parameter, or one that an upstream may take for it. */
+export function sendsItself(
+  { header, query }: CredentialPlace,
+  { target, rawHeaders, tokenNames }: SentFields,
+): boolean {
+  if (query !== undefined) return hasParameter(target.query, query)
+  const own = fieldName(header).folded
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const { folded } = fieldName(rawHeaders[i]!)
+    if (folded === own && !tokenNames.includes(folded)) return true
+  }
+  return false
 }
 
 /** The request with a credential in its place; what stood there is removed. */
@@ -34,7 +56,7 @@ function withParameter(path: string, name: string, value: string): string {
 }
 
 /** Whether the agent sends a parameter of this name itself. @param query undefined when there is none */
-export const hasParameter = (query: string | undefined, name: string): boolean =>
+const hasParameter = (query: string | undefined, name: string): boolean =>
   query?.split('&').some(pair => isParameter(pair, name)) ?? false
 
 /** Servers decode names, and some take them in any letter case. */
@@ -72,3 +94,27 @@ export function withoutEchoes(
   })
   return { fields: kept, echoes }
 }
+
+/** A credential, as far as people and records see it. */
+interface PlacedCredential {
+  readonly place: CredentialPlace
+  readonly name: string | undefined
+  readonly source: string
+  readonly scope: { readonly service: string; readonly region: string } | undefined
+}
+
+/** Names of credentials, for people; undefined when none has one. */
+export const namesOf = (picked: readonly PlacedCredential[] | undefined): string | undefined =>
+  picked?.flatMap(({ name, source }) => (name === undefined ? [] : source)).join(' ') || undefined
+
+/** What a request is sent with, so that another credential shows: never a value. Empty when it gets none. */
+export const identitiesOf = (picked: readonly PlacedCredential[] | undefined): string =>
+  (picked ?? []).map(identityOf).join(', ')
+
+function identityOf({ place, source, name = source, scope }: PlacedCredential): string {
+  const signed = scope === undefined ? '' : ` for ${scope.service} in ${scope.region}`
+  // With the subject: approved for one account is not approved for another.
+  return `${placeText(place)} from ${name}${signed}`
+}
+
+export const placeText = ({ header, query }: CredentialPlace): string => (query === undefined ? header : `?${query}`)

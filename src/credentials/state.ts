@@ -12,6 +12,8 @@ export interface CredentialState {
   readonly renewAt: number
   /** Why there is no newer value; undefined when the last attempt succeeded. */
   readonly problem: CredentialProblem | undefined
+  /** Scopes that a person can still grant; absent where nobody can. */
+  readonly grantable?: readonly string[] | undefined
   /** Its account is gone for good, and need not be remembered. */
   readonly isGone?: boolean
 }

@@ -6,6 +6,7 @@ import type { AuditEntry } from '../storage/store.ts'
 import { credentialEntry } from './audit.ts'
 import { limitOf, type Obtained, type SourceParts } from './obtain.ts'
 import type { OwnClients } from './own-clients.ts'
+import { grantableScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
@@ -170,7 +171,7 @@ export class StoredGrant {
   #taken(row: OpenedRow, replaced: number): Obtained | undefined {
     if (row.state === 'needed') throw notGranted(this.#setting)
     if (row.version !== this.#latest.version) this.#latest = row
-    const value = row.version === replaced ? undefined : accessOf(row, this.#parts.clock.now())
+    const value = row.version === replaced ? undefined : accessOf(this.#setting, row, this.#parts.clock.now())
     return value === undefined || value.isWorn ? undefined : this.#current(value, this.#latest)
   }
 
@@ -243,7 +244,8 @@ export class StoredGrant {
     this.#unstored = { row: next, stored, entry: refreshToken === undefined ? undefined : rotated }
     // The grant is in this token alone: without the store it is used all the same.
     await inTime(this.#storeLate(), storeWithinMs, () => false)
-    return this.#latest === next ? this.#current({ value, lifetimeMs }, next) : undefined
+    const grantable = grantableScopes(this.#setting, held.account)
+    return this.#latest === next ? this.#current({ value, lifetimeMs, grantable }, next) : undefined
   }
 
   #current(value: Obtained, row: OpenedRow): Obtained {
@@ -281,7 +283,10 @@ export class StoredGrant {
     this.#discard(this.#unstored?.row)
     this.#unstored = undefined
     const isNeeded = row.state === 'needed' && row.version > 0
-    await this.#parts.onChange(accessOf(row, this.#parts.clock.now()), isNeeded ? notGranted(this.#setting) : undefined)
+    await this.#parts.onChange(
+      accessOf(this.#setting, row, this.#parts.clock.now()),
+      isNeeded ? notGranted(this.#setting) : undefined,
+    )
   }
 
   async #read(): Promise<OpenedRow> {

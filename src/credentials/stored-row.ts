@@ -4,6 +4,7 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { seal, unseal } from '../hitl/seal.ts'
 import type { CredentialKey, CredentialVersion, StoredCredential } from '../storage/credentials.ts'
 import type { Obtained } from './obtain.ts'
+import { grantableScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 
 /** The first one seals, all of them open. */
@@ -21,6 +22,8 @@ export interface AccountFacts {
   readonly login: string | null
   /** Client to which it was granted; absent: that of the settings. */
   readonly clientId?: string | undefined
+  /** Scopes of `StepUpScope` that were asked for, too. */
+  readonly more?: readonly string[]
 }
 
 /** A client that the gateway has registered, and where. */
@@ -100,11 +103,17 @@ export const rotatesAfter = ({ held, rotates }: OpenedRow, newToken: string | un
   newToken !== undefined || (held.access !== undefined && rotates === 1) ? 1 : 0
 
 /** Undefined when there is none that may be sent at `now`. */
-export function accessOf({ held: { access }, state }: OpenedRow, now: number): StoredValue | undefined {
+export function accessOf(
+  setting: CredentialSetting,
+  { held: { access, account }, state }: OpenedRow,
+  now: number,
+): StoredValue | undefined {
   if (access === undefined || state === 'needed') return undefined
   const lifetimeMs = access.until === null ? Number.POSITIVE_INFINITY : access.until - now
   const isWorn = access.until !== null && lifetimeMs < Math.min(leastLeftMs, (access.until - access.at) / 2)
-  return lifetimeMs > 0 ? { value: access.token, lifetimeMs, renewedAt: access.at, isWorn } : undefined
+  if (lifetimeMs <= 0) return undefined
+  const grantable = grantableScopes(setting, account)
+  return { value: access.token, lifetimeMs, renewedAt: access.at, isWorn, grantable }
 }
 
 /** What ends a grant at its server. */
@@ -143,6 +152,6 @@ export const notGranted = ({ Name }: CredentialSetting): CredentialError =>
 
 /** Why a row without a refresh token gives no other token. Its token is sent until its end, although an upstream may refuse it. */
 export const notRenewable = (setting: CredentialSetting, row: OpenedRow, now: number): CredentialError =>
-  accessOf(row, now) === undefined
+  accessOf(setting, row, now) === undefined
     ? notGranted(setting)
     : new CredentialError('failing', 'The server gave no refresh token: connect it again when its token has ended.')

@@ -10,12 +10,15 @@ import { WaitingPlaces } from './waiting.ts'
 const maxWaiting = 1_024
 /** A renewal ahead of the end is asked for once in this time, milliseconds. */
 const askAgainMs = 5_000
-/** A use is noted once in this time, milliseconds. */
-const noteUseMs = 1_000
+/** What requests tell of a credential is passed on once in this time, milliseconds. */
+const notifyAgainMs = 1_000
 /** A value that is not sent in its last 30 s lasts a minute when it may be sent this much longer, milliseconds. */
 const leastOnceMs = 30_000
 /** Values for tokens of agents. */
 export const agentTokenBounds = { perAgent: 32, agents: 4_096 } as const
+
+/** An upstream wants scopes. @param host the upstream */
+export type NoteWanted = (name: string, scopes: readonly string[], host: string) => unknown
 
 /** Asks the keeper for a newer value. `refused`: version that an upstream has refused. */
 export type NeedCredential = (
@@ -49,6 +52,12 @@ export interface CredentialTable {
   ready(wanted: WantedCredential, isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
   /** Whether there is now another value than the one that an upstream refused. */
   renew(wanted: WantedCredential, refused: number): Promise<boolean>
+  /**
+   * An upstream refused a request for want of scopes: people are told. A refusal when a person can grant some of them.
+   *
+   * @param host the upstream
+   */
+  noteWanted(wanted: WantedCredential, scopes: readonly string[], host: string): Refusal | undefined
   /** A request was sent with it. */
   noteUse(name: string): void
   set(state: CredentialState): void
@@ -63,6 +72,8 @@ export interface CredentialTableParts {
   readonly need: NeedCredential
   /** Called at most once a second for each credential. */
   readonly onUse: (name: string) => unknown
+  /** As often. */
+  readonly onWanted?: NoteWanted
   readonly clock: Pick<Clock, 'steady' | 'now'>
   /** Where a person connects an account; absent or undefined when the settings do not say where the console is. */
   readonly connectUrl?: (key: CredentialKey) => string | undefined
@@ -162,6 +173,7 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   return {
     versionOf: wanted => stateOf(wanted)?.version,
     ...{ fresh, set, noteUse: onceASecond(onUse, clock) },
+    noteWanted: createNoteWanted(parts, states),
     ready(wanted, isOnce) {
       if (lasts(wanted, isOnce)) {
         renewAhead(wanted)
@@ -190,13 +202,25 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   }
 }
 
-function onceASecond(onUse: CredentialTableParts['onUse'], clock: Pick<Clock, 'steady'>) {
+function createNoteWanted(
+  { onWanted = () => {}, clock, connectUrl }: CredentialTableParts,
+  { stateOf }: ReturnType<typeof createStates>,
+): CredentialTable['noteWanted'] {
+  const notify = onceASecond(onWanted, clock)
+  return (wanted, scopes, host) => {
+    notify(wanted.name, scopes, host)
+    const missing = scopes.filter(one => stateOf(wanted)?.grantable?.includes(one) === true)
+    return missing.length === 0 ? undefined : refuseScopes(wanted, { scope: missing.join(' '), host }, connectUrl)
+  }
+}
+
+function onceASecond<A extends unknown[]>(notify: (name: string, ...more: A) => unknown, clock: Pick<Clock, 'steady'>) {
   const usedAt = new Map<string, number>()
-  return (name: string): void => {
+  return (name: string, ...more: A): void => {
     const now = clock.steady()
-    if (now - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY) < noteUseMs) return
+    if (now - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY) < notifyAgainMs) return
     usedAt.set(name, now)
-    onUse(name)
+    notify(name, ...more)
   }
 }
 
@@ -223,4 +247,20 @@ function refuseMissing(
   const where = connect === undefined ? 'in the console of the gateway' : `at ${connect}`
   const detail = `A person must connect the account ${key.name} first, ${where}. A retry before that does not help.`
   return refuse('credential_needed', detail, { members: { ...members, ...(connect && { connect }) } })
+}
+
+/** The upstream has acted on nothing, and a person can let the next request pass. */
+function refuseScopes(
+  { name }: WantedCredential,
+  { scope, host }: { readonly scope: string; readonly host: string },
+  connectUrl: CredentialTableParts['connectUrl'],
+): Refusal {
+  const key = parseKey(name)
+  const page = connectUrl?.(key)
+  const connect = page && `${page}&${new URLSearchParams({ scope })}`
+  const where = connect === undefined ? 'in the console of the gateway' : `at ${connect}`
+  const detail = `${host} wants the scope ${scope} for this request. A person must connect the account ${key.name} again with it, ${where}. A retry before that does not help.`
+  return refuse('credential_scope_needed', detail, {
+    members: { credential: key.name, scope, ...(connect && { connect }) },
+  })
 }

@@ -3,6 +3,7 @@ import type { UpstreamSetting } from '../config/upstreams.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { subjectFacts } from '../storage/credentials.ts'
 import type { CredentialKeeper } from './keeper.ts'
+import { maxWantedScopes } from './scopes.ts'
 import { isFresh } from './state.ts'
 import type { OpenedRow } from './stored-row.ts'
 
@@ -32,6 +33,8 @@ export interface CredentialView {
   readonly lastUsedAt: string | null
   /** Null when there is none. */
   readonly problem: string | null
+  /** What upstreams have wanted and it does not have; null: nothing. */
+  readonly wantedScope: string | null
   /** Of the agent that was asked for: null when nobody has connected one. Absent: no agent was asked for, or it has no accounts. */
   readonly account?: AccountView | null
 }
@@ -51,6 +54,8 @@ export interface AccountView {
   /** Until when its access token is sent; null when it does not end, or there is none. */
   readonly expiresAt: string | null
   readonly problem: string | null
+  /** What upstreams have wanted of this gateway, and the account does not have; null: nothing. */
+  readonly wantedScope: string | null
 }
 
 const timeText = (at: number | null | undefined): string | null => (at == null ? null : new Date(at).toISOString())
@@ -85,8 +90,12 @@ export function viewOf(
     renewedAt: timeText(worst?.renewedAt),
     lastUsedAt: timeText(worst?.lastUsedAt),
     problem: problem?.text ?? null,
+    wantedScope: scopeText(keepers.flatMap(({ wantedScopes }) => wantedScopes)),
   }
 }
+
+const scopeText = (scopes: readonly string[] = []): string | null =>
+  [...new Set(scopes)].slice(0, maxWantedScopes).join(' ') || null
 
 /** @param keeper absent: no request of this gateway has needed it */
 export function accountView(subject: string, row: OpenedRow, keeper: CredentialKeeper | undefined): AccountView {
@@ -99,5 +108,6 @@ export function accountView(subject: string, row: OpenedRow, keeper: CredentialK
     ...{ login: account?.login ?? null, scope: account?.scope ?? null },
     ...{ connectedBy: account?.by ?? null, connectedAt: timeText(account?.at) },
     ...{ expiresAt: timeText(access?.until), problem: problem?.text ?? null },
+    wantedScope: scopeText(keeper?.wantedScopes),
   }
 }

@@ -7,7 +7,12 @@ import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
-import { type CredentialTable, createCredentialTable, type NeedCredential } from '../credentials/table.ts'
+import {
+  type CredentialTable,
+  createCredentialTable,
+  type NeedCredential,
+  type NoteWanted,
+} from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -35,6 +40,8 @@ export interface KeptCredentials {
   readonly need: NeedCredential
   /** A request of another thread was sent with it. */
   noteUse(name: string): void
+  /** An upstream has refused a request for want of scopes. */
+  readonly noteWanted: NoteWanted
   /** Called at each change from here on; a change that people wait for is in force once it resolves. */
   follow(listener: (state: CredentialState) => unknown): void
   /** From here on what the store has is in force, and its changes. */
@@ -81,11 +88,19 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
   }
   const notes = createAttemptNotes(parts)
   const opened = openKeepers(config, { clock, sourceParts, onState, notes })
-  const { keepers, agentKeepers, need } = opened
+  const { keepers, agentKeepers, need, noteWanted } = opened
   const noteUse = (key: string) => keepers.of(key).keeper.noteUse()
   const states = () => keepers.all.map(({ keeper }) => keeper.state)
   const table = createCredentialTable({
-    ...{ known: states(), need, onUse: noteUse, clock, keepers: agentKeepers, connectUrl: connectUrlOf(config) },
+    ...{
+      known: states(),
+      need,
+      onUse: noteUse,
+      onWanted: noteWanted,
+      clock,
+      keepers: agentKeepers,
+      connectUrl: connectUrlOf(config),
+    },
   })
   // A stored token is good whatever its client secret is, and there may be thousands.
   const shared = keepers.shared.map(({ keeper }) => keeper)
@@ -94,7 +109,7 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
   await restartAll(shared.filter(({ setting }) => isStatic(setting) && readable.has(secretOf(setting))))
 
   return {
-    ...{ table, keepers, sourceParts, states, need, noteUse },
+    ...{ table, keepers, sourceParts, states, need, noteUse, noteWanted },
     grants: opened.grants,
     follow: listener => listeners.push(listener),
     async followStore(stored) {
@@ -145,12 +160,17 @@ function openKeepers(config: Config, { clock, sourceParts, onState, notes }: Kee
       if (problem === undefined) keeper.renewedAt = clock.now()
     },
   })
+  const noteWanted: NoteWanted = (text, scopes, host) => {
+    const { key, keeper } = keepers.of(text)
+    const wanted = keeper.noteWanted(scopes)
+    if (wanted.length > 0) notes.onWanted(key, keeper, { scopes: wanted, host })
+  }
   const need: NeedCredential = async (name, refused, subject) => {
     const { keeper } = keepers.of(name)
     return subject === undefined ? keeper.renewed(refused) : agentKeepers.renewed(keeper.setting, subject, refused)
   }
   return {
-    ...{ keepers, agentKeepers, need, grants: () => grants },
+    ...{ keepers, agentKeepers, need, noteWanted, grants: () => grants },
     async followStore(stored: CredentialStore) {
       grants = createGrants(stored, { ...sourceParts, clock })
       for (const kept of keepers.all) grants.add(kept)

@@ -11,6 +11,7 @@ import type { SealingKeys } from '../credentials/stored-row.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { type CredentialKey, type CredentialNotes, keyText, parseKey, subjectFacts } from '../storage/credentials.ts'
+import type { EventNote } from '../storage/events.ts'
 import type { Store } from '../storage/store.ts'
 import { credentialRenewals } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -93,6 +94,12 @@ export async function followChanges(
   })
 }
 
+/** What an upstream wants of a credential. */
+interface WantedScopes {
+  readonly scopes: readonly string[]
+  readonly host: string
+}
+
 interface AttemptParts {
   readonly clock: Clock
   readonly log?: Log | undefined
@@ -127,6 +134,29 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
         'a token server does not exchange the token of an agent',
       )
     },
+    /** @param scopes that no upstream has wanted before, for this credential */
+    onWanted(
+      { name, subject }: CredentialKey,
+      { setting, state }: CredentialKeeper,
+      { scopes, host }: WantedScopes,
+    ): void {
+      const facts = { scope: scopes.join(' '), host }
+      log?.warn(
+        { credential: name, ...subjectFacts(subject), ...facts },
+        'an upstream wants scopes that a credential lacks',
+      )
+      if (stored === undefined) return
+      const { store, report } = stored
+      const at = clock.now()
+      const entry = credentialEntry({ name, subject }, { what: 'scopeWanted', at, facts })
+      const isGrantable = setting.Type === 'Connect' && scopes.some(one => state.grantable?.includes(one))
+      const cause = `${host} wants the scope ${facts.scope}: connect the account again with it.`
+      store.credentials
+        .note({ entry, ...(isGrantable && { event: neededEvent({ name, subject }, cause, at) }) })
+        .catch(error => {
+          report('it could not be recorded that an upstream wants scopes', error)
+        })
+    },
     useStore(store: CredentialStore): void {
       stored = store
     },
@@ -135,7 +165,10 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
 
 function notesOf(key: CredentialKey, { kind, message }: CredentialError, at: number): CredentialNotes {
   const entry = credentialEntry(key, { what: 'failed', at, facts: { state: kind, problem: message } })
-  if (kind !== 'needed') return { entry }
-  const data = { agentId: '', ...subjectFacts(key.subject), credential: key.name, cause: message }
-  return { entry, event: { type: 'credentialNeeded', at, hitlId: null, data } }
+  return kind === 'needed' ? { entry, event: neededEvent(key, message, at) } : { entry }
+}
+
+function neededEvent({ name, subject }: CredentialKey, cause: string, at: number): EventNote {
+  const data = { agentId: '', ...subjectFacts(subject), credential: name, cause }
+  return { type: 'credentialNeeded', at, hitlId: null, data }
 }

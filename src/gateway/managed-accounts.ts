@@ -4,18 +4,12 @@ import type { CredentialSetting } from '../config/credentials.ts'
 import { type AccountOf, keyFor, keyOfAccount, mayConnect } from '../credentials/accounts.ts'
 import { credentialEntry } from '../credentials/audit.ts'
 import { redirectUriOf } from '../credentials/client-document.ts'
-import type { PendingConnection } from '../credentials/connection.ts'
+import type { ConnectionTerms, PendingConnection } from '../credentials/connection.ts'
 import type { Consented } from '../credentials/consent.ts'
+import { foreignScope, grantableScopes, withScopes } from '../credentials/scopes.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
-import {
-  type AccountFacts,
-  type Granted,
-  openOrEmpty,
-  type Revocable,
-  revocable,
-  revocableOf,
-} from '../credentials/stored-row.ts'
+import { type Granted, openOrEmpty, type Revocable, revocable, revocableOf } from '../credentials/stored-row.ts'
 import { type AccountView, accountView, viewOf } from '../credentials/view.ts'
 import type { Person } from '../hitl/model.ts'
 import type {
@@ -42,7 +36,7 @@ export interface AccountParts extends Pick<Base, 'config' | 'clock' | 'store' | 
   readonly kept: KeptCredentials
 }
 
-interface KeptGrant extends Consented, Pick<AccountFacts, 'clientId'> {}
+interface KeptGrant extends Consented, ConnectionTerms {}
 
 /** Accounts that a page of accounts shows at most. */
 const maxShown = 1_000
@@ -73,7 +67,7 @@ export class ManagedAccounts {
 
   async begin(
     name: string,
-    { device = false, ...of }: ConnectionWish,
+    { device = false, scope = '', ...of }: ConnectionWish,
     { person, by }: AskingPerson,
   ): Promise<ConnectionOffer | Refusal | undefined> {
     const { config, clock } = this.#parts
@@ -85,10 +79,14 @@ export class ManagedAccounts {
     const origin = consoleUrlOf(config)
     // A client that is registered has an address to come back to, even for a code.
     if (origin === undefined && (!device || setting.ClientId === undefined)) return refuse('wrong_state', noOrigin)
+    const added = scope.split(' ').filter(one => one !== '')
+    const foreign = foreignScope(setting, added)
+    if (foreign !== undefined) return refuse('wrong_state', `${notNamed(setting)} ${JSON.stringify(foreign)}.`)
     const { beginConnection } = await import('../credentials/connection.ts')
     const connections = await this.#connections()
     const redirectUri = device ? undefined : redirectUriOf(name, origin ?? '')
-    const asked = { key, personId: person.id, redirectUri }
+    const scopes = await this.#scopesFor(setting, key, added)
+    const asked = { key, more: scopes.more, personId: person.id, redirectUri }
     const noteOf = (facts: AuditEntry['details']) =>
       credentialEntry(key, { what: 'registered', at: clock.now(), by, facts })
     const begun = await explained(
@@ -98,8 +96,18 @@ export class ManagedAccounts {
     )
     if (isRefusal(begun)) return begun
     const { agentId = null, ownerId = null } = subjectFacts(key.subject)
-    const { hosts, scope } = viewOf(setting, [], { upstreams: config.Upstreams, clock })
-    return { ...begun, agentId, ownerId, hosts, scope }
+    const { hosts } = viewOf(setting, [], { upstreams: config.Upstreams, clock })
+    return { ...begun, agentId, ownerId, hosts, scope: scopes.asked, moreScope: scopes.lacking }
+  }
+
+  /** What an account has been asked for stays, and a person may add to it. */
+  async #scopesFor(setting: CredentialSetting, key: CredentialKey, added: readonly string[]) {
+    const row = openOrEmpty(this.#grants().sealingKeys, await this.#parts.store.credentials.of(key))
+    const { account } = row.held
+    const more = [...new Set([...(account?.more ?? []), ...added])]
+    const { Scope: asked = null } = withScopes(setting, more)
+    const lacking = grantableScopes(setting, account).filter(one => asked?.split(' ').includes(one))
+    return { more, asked, lacking: (row.state === 'ready' && lacking.join(' ')) || null }
   }
 
   async finish(
@@ -113,15 +121,15 @@ export class ManagedAccounts {
     const given = { name, personId: person.id, session, answer: new URLSearchParams(answer) }
     const taken = await takeConnection(given, await this.#connections())
     if (taken === undefined) return refuse('wrong_state', notBegun)
-    const { key, clientId } = taken
-    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, revocableOf(granted, clientId))
+    const { key, terms } = taken
+    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, revocableOf(granted, terms.clientId))
     const consented = await explained(taken.finish(setting, withdraw))
     if (isRefusal(consented)) return consented
     // Rights may have been lost since the consent was begun, and while its server was asked.
     const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
     const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
     if ('everySeconds' in consented) return problem ?? consented
-    if (problem === undefined) return this.#keep(key, { ...consented, clientId }, by)
+    if (problem === undefined) return this.#keep(key, { ...consented, ...terms }, by)
     withdraw(consented)
     return problem
   }
@@ -135,7 +143,7 @@ export class ManagedAccounts {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
     if (setting.ClientId === undefined) return refuse('wrong_state', `${setting.Name} ${inConsole}`)
-    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, clientId: undefined }, by)
+    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, clientId: undefined, more: [] }, by)
   }
 
   async forget(
@@ -212,8 +220,8 @@ export class ManagedAccounts {
 
   /** In force in all gateways when it resolves. */
   async #keep(key: CredentialKey, consented: KeptGrant, by: By): Promise<ConnectedAccount | Refusal> {
-    const { refreshToken, access, scope, missing, login, clientId } = consented
-    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login, clientId }
+    const { refreshToken, access, scope, missing, login, clientId, more } = consented
+    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login, clientId, more }
     const facts = { ...(scope !== null && { scope }), ...(missing.length > 0 && { missing }) }
     const entry = credentialEntry(key, { what: 'connected', at: account.at, by, facts })
     const problem = await explained(this.#grantOf(key).connect({ refreshToken, access, account }, entry))
@@ -246,6 +254,8 @@ const notYours = 'An admin connects accounts of all; others those of agents with
 const notBegun = 'This consent was not begun by you in this tab, or has ended. Connect the account again.'
 const noOrigin =
   'System:PublicUrl must be set (with System:Server:Management, its PublicUrl): servers come back to it. Or use a code (device).'
+const notNamed = ({ Name }: CredentialSetting): string =>
+  `Neither Scope nor StepUpScope of ${Name} names this scope, so people must not be asked for it:`
 const inConsole = 'has no ClientId, so the gateway is the client: connect the account in the console.'
 const goneMeanwhile = 'The agent was removed meanwhile.'
 

@@ -87,10 +87,10 @@ async function learn() {
   const counters = createCounters(data.memory, data.thread, config)
   const { metrics } = counters
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)
-  const onUse = (name: string) => main.notify('usedCredential', [name])
   const credentials = createCredentialTable({
-    ...{ known: data.credentials, need, onUse, clock },
-    connectUrl: connectUrlOf(config),
+    ...{ known: data.credentials, need, clock, connectUrl: connectUrlOf(config) },
+    onUse: name => main.notify('usedCredential', [name]),
+    onWanted: (...wanted) => main.notify('wantedScopes', wanted),
   })
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, metrics, credentials, onSettings })
   const tracing = await openTracing({ config, log, env, clock, metrics, upstreams, channelName: data.channelName })

@@ -96,6 +96,7 @@ function controlOf(
     needSpend: key => limits.spend?.leases.need(key),
     needCredential: (...asked) => upstreams.keptCredentials?.need(...asked) ?? noCredentials(),
     usedCredential: async name => upstreams.keptCredentials?.noteUse(name),
+    wantedScopes: async (...wanted) => void upstreams.keptCredentials?.noteWanted(...wanted),
     askedSpend: async key => limits.spend?.leases.asked(key),
     shapes: taken => recording.add(taken),
     hits: async counts => recording.hits.add(counts),

@@ -25,10 +25,14 @@ export interface ConnectionReturn {
 /** Which account a person wants to connect, and whether with a code that is entered at the server. */
 export interface ConnectionWish extends AccountOf {
   readonly device?: boolean
+  /** Asked for beside those of the settings. */
+  readonly scope?: string
 }
 
 /** What a person is told before the tab goes to the page of consent. */
 export interface ConnectionOffer extends BegunConnection, Pick<CredentialView, 'hosts' | 'scope'> {
+  /** Of `scope`, what the account does not have; null when it has all, or there is none yet. */
+  readonly moreScope: string | null
   readonly agentId: string | null
   readonly ownerId: string | null
 }

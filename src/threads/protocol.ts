@@ -5,7 +5,7 @@ import type { ToolNotes } from '../agents/tools.ts'
 import type { Environment } from '../config/environment.ts'
 import type { Config } from '../config/schema.ts'
 import type { CredentialState } from '../credentials/state.ts'
-import type { NeedCredential } from '../credentials/table.ts'
+import type { NeedCredential, NoteWanted } from '../credentials/table.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Grants } from '../hitl/grants.ts'
 import type { Queue } from '../hitl/queue.ts'
@@ -102,6 +102,7 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   hits(counts: readonly RuleCount[]): Promise<void>
   needCredential: NeedCredential
   usedCredential(name: string): Promise<void>
+  wantedScopes(...wanted: Parameters<NoteWanted>): Promise<void>
   /** Causes that change the trust of agents; of repeated ones, the first. */
   trust(notes: readonly Counted<TrustNote>[]): Promise<void>
 }

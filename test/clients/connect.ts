@@ -1,4 +1,4 @@
-/** Accounts that people connect at a real authorization server, oidc-provider, with clients that the gateway makes itself. Threats T89, T91. */
+/** Accounts that people connect at a real authorization server, oidc-provider, with clients that the gateway makes itself. Threats T89, T91, T92. */
 import t from 'tap'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { loopbackCaFile, startLoopbackOrigin } from '../fixtures/origin.ts'
@@ -6,8 +6,12 @@ import { consentAt, startConsentProvider } from './fixtures/consent-provider.ts'
 
 const claimsOf = (field = '') => JSON.parse(Buffer.from(field.split('.')[1] ?? '', 'base64url').toString())
 const api = await startLoopbackOrigin(t, (req, res) => {
+  const claims = claimsOf(req.headers.authorization)
   if (req.url?.endsWith('/refused') === true) res.statusCode = 401
-  res.end(JSON.stringify(claimsOf(req.headers.authorization)))
+  if (req.url?.endsWith('/write') === true && claims.scope?.includes('tools.write') !== true) {
+    res.writeHead(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="tools tools.write"' })
+  }
+  res.end(JSON.stringify(claims))
 })
 const consoleUrl = 'https://gateway.example'
 const registering = await startConsentProvider(t, `${api.url}/`)
@@ -20,7 +24,7 @@ const reading = await startConsentProvider(t, `${api.url}/`, async url => {
 const connected = {
   Type: 'Connect',
   Resource: `${api.url}/`,
-  Scope: 'offline_access tools',
+  ...{ Scope: 'offline_access tools', StepUpScope: 'tools.write' },
   Parameters: ['prompt=consent'],
 }
 const gateway = await startGateway(t, {
@@ -49,8 +53,8 @@ const send = async (method: string, path: string, body?: object) => {
 }
 
 /** A person connects the account of an agent; what was in the addresses. */
-async function connect(name: string, { id } = agent) {
-  const { url, session } = await send('POST', `${name}/connect`, { agentId: id })
+async function connect(name: string, { id } = agent, more: object = {}) {
+  const { url, session } = await send('POST', `${name}/connect`, { agentId: id, ...more })
   const back = new URL(await consentAt(url))
   const answer = Object.fromEntries(back.searchParams)
   const done = await send('POST', `${name}/connected`, { session, ...answer })
@@ -75,6 +79,13 @@ for (const { name, provider } of ways)
     t.match(await call(`/${name}/refused`), { status: 401 })
     t.not(provider.refreshTokens.at(-1), first, 'it was renewed, and rotated')
     t.match(await call(`/${name}`), { status: 200, ...own })
+    const refused = await call(`/${name}/write`)
+    t.match(refused, { status: 403, code: 'credential_scope_needed', scope: 'tools.write' })
+    const widened = await connect(name, agent, { scope: 'tools.write' })
+    t.match(widened.done, { status: 200, missing: [] })
+    t.match(await call(`/${name}/write`), { status: 200, scope: 'tools tools.write' })
+    await call(`/${name}/refused`)
+    t.match(await call(`/${name}/write`), { status: 200, scope: 'tools tools.write' }, 'a renewal keeps it')
     await connect(name, other)
     t.match(await call(`/${name}`, other), { status: 200, client_id: asked['client_id'] })
     const ended = provider.ended.length

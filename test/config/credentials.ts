@@ -96,6 +96,9 @@ t.test('people consent at a server with a document, or at a page that is named',
     )
   const own = { Type: 'Connect', Issuer: 'https://idp.example' }
   t.equal(problemOf(own), undefined, 'the gateway makes the client itself')
+  t.equal(problemOf({ ...own, Scope: 'read', StepUpScope: 'write' }), undefined)
+  t.match(problemOf({ ...own, StepUpScope: 'write' }), /Scope must be set with StepUpScope/)
+  t.match(problemOf({ Secret: 'key', StepUpScope: 'write' }), /StepUpScope must not be set for Value/)
   t.match(problemOf({ ...own, Secret: 'key' }), /ClientId must be set with Secret/)
   const atToken = { Type: 'Connect', TokenUrl: 'https://idp.example/token', AuthorizationUrl: 'https://idp.example' }
   t.match(problemOf(atToken), /ClientId must be set with TokenUrl/)

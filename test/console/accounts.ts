@@ -25,9 +25,22 @@ const bench = await startConsole(t, {
     Secrets: [{ Name: 'key', FromFile: 'key' }],
     Credentials: [
       { Name: 'mail', Type: 'Connect', Secret: 'key', ...endpoints, ClientId: 'gateway', Scope: 'mail.read' },
-      { Name: 'drive', Type: 'Connect', Per: 'All', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' },
+      {
+        ...{
+          Name: 'drive',
+          Type: 'Connect',
+          Per: 'All',
+          Issuer: provider.url,
+          ClientId: 'gateway',
+          ClientAuth: 'None',
+        },
+        ...{ Scope: 'read', StepUpScope: 'write' },
+      },
     ],
-    Upstreams: [{ Host: 'mail.example', Credential: 'mail' }],
+    Upstreams: [
+      { Host: 'mail.example', Credential: 'mail' },
+      { Host: new URL(provider.url).host, Credential: 'drive' },
+    ],
   },
 })
 const admin = await bench.agent({ name: 'ada', roles: ['admin'] })
@@ -48,7 +61,7 @@ t.test('the page of an agent leads to what is asked for, and the tab that comes 
     return route.fulfill({ status: 302, headers: { location } })
   })
   await page.goto(`${bench.url}/console/#/agents/${bench.bot.id}`)
-  await page.getByRole('link', { name: 'Connect account' }).click()
+  await page.getByRole('link', { name: 'Connect account' }).first().click()
   for (const text of ['mail.example', 'mail.read', 'idp.example', bench.bot.id]) await sees(t, page, text)
   await assertAccessible(t, page, 'connect')
   t.notMatch(await page.evaluate('JSON.stringify({ ...sessionStorage })'), /connection/)
@@ -78,6 +91,12 @@ t.test('a person enters a code at the server instead, and the page learns when i
   provider.device = 'ada'
   await sees(t, page, 'Connected, for requests of all agents.')
   t.equal(await page.getByRole('button', { name: 'Use a code instead' }).count(), 0)
+  const { token } = await bench.agent({ name: 'writer' })
+  t.equal((await bench.proxy(token, `${provider.url}/?wants=write`)).status, 403)
+  await page.goto(`${bench.url}/console/#/credentials`)
+  await sees(t, page, 'An upstream wants the scope write')
+  await page.getByRole('link', { name: 'Connect again with it' }).click()
+  await sees(t, page, 'The account does not have write yet. Continue only if its agents should.')
 })
 
 t.test('an answer that this tab has not asked for is sent to nobody', async t => {

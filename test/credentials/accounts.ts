@@ -5,8 +5,9 @@ import { parseTarget } from '../../src/base/target.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { keyFor, keyOfAccount, mayConnect } from '../../src/credentials/accounts.ts'
 import { beginConnection, takeConnection } from '../../src/credentials/connection.ts'
-import { identitiesOf, namesOf, openCredentials } from '../../src/credentials/credentials.ts'
+import { openCredentials } from '../../src/credentials/credentials.ts'
 import { OwnClients } from '../../src/credentials/own-clients.ts'
+import { identitiesOf, namesOf } from '../../src/credentials/placement.ts'
 import { openRow, sealRow } from '../../src/credentials/stored-row.ts'
 import { createCredentialTable } from '../../src/credentials/table.ts'
 import { type ConsentRecord, keyText, parseKey, subjectFacts } from '../../src/storage/credentials.ts'
@@ -88,7 +89,7 @@ t.test('a consent opens for the person, the tab and the credential that began it
   const parts = { table, sealingKeys, clients, clock }
   const key = keyFor(setting('Agent'), agent)
   const redirectUri = 'https://gateway.example/console/connected/mail'
-  const asked = { key, personId: 'anna', redirectUri, clientId: undefined }
+  const asked = { key, personId: 'anna', redirectUri, clientId: undefined, more: [] }
   const { url, session } = await beginConnection(setting('Agent'), asked, parts)
   const answer = new URLSearchParams({ state: new URL(url).searchParams.get('state')!, code: 'c' })
   const given = { name: 'mail', personId: 'anna', session, answer }

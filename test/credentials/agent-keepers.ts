@@ -1,4 +1,4 @@
-/** What is had for tokens of agents is of these tokens alone. Threat T88 of SECURITY.md. */
+/** What is had for tokens of agents is of these tokens alone. Threats T84 and T88 of SECURITY.md. */
 import { randomInt } from 'node:crypto'
 import t from 'tap'
 import { AgentCache } from '../../src/credentials/agent-cache.ts'

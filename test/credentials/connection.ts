@@ -39,6 +39,7 @@ async function begun(more: object = {}) {
     personId: 'ada',
     redirectUri: undefined,
     clientId: undefined,
+    more: [],
   }
   const begun = (await beginConnection(setting, asked, parts)) as BegunConnection & {
     readonly device: NonNullable<BegunConnection['device']>

@@ -1,4 +1,4 @@
-/** Accounts of people: who connects which, and whose token a request gets. Threat T91. */
+/** Accounts of people: who connects which, and whose token a request gets. Threats T91 and T92. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -26,7 +26,13 @@ const settings: GatewaySetup = {
     Hosts: [{ Host: 'api.gateway.test', Upstream: provider.url }],
     Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
     Credentials: [
-      { ...ofServer, Name: 'calendar', Scope: 'read offline_access', Parameters: ['access_type=offline', 'p=a=b'] },
+      {
+        ...ofServer,
+        Name: 'calendar',
+        Scope: 'read offline_access',
+        StepUpScope: 'write share',
+        Parameters: ['access_type=offline', 'p=a=b'],
+      },
       { ...ofServer, Name: 'team', Per: 'Owner' },
       { ...ofServer, Name: 'all', Per: 'All' },
       { Name: 'own', Type: 'Connect', Issuer: provider.url },
@@ -312,6 +318,59 @@ t.test('a token that is said to last longer than there are dates hides no other 
   for (const path of ['/credentials', '/credentials/calendar/accounts'])
     t.equal((await manage('GET', path)).status, 200, path)
   await disconnect(`?agentId=${agent.id}`)
+})
+
+t.test('scopes that an upstream wants are asked for by people, as far as the settings name them', async t => {
+  const agent = await gateway.agent({ ownerId: 'anna' })
+  await connect({ agentId: agent.id }, 'step-1', { token: people.anna.token })
+  const asked = provider.asked.length
+  const wants = (scope: string) => call(agent.token, `/calendar?wants=${encodeURIComponent(scope)}`)
+  const refused = await wants('read write admin')
+  t.equal(refused.status, 403)
+  const page = `${consoleUrl}/console/#/connect/calendar?agentId=${agent.id}&scope=write`
+  t.match(await refused.json(), {
+    ...{ code: 'credential_scope_needed', credential: 'calendar', scope: 'write', connect: page },
+    detail: /^idp\.test wants the scope write .* account calendar again/,
+  })
+  t.equal(refused.headers.get('gateway-error'), 'credential_scope_needed')
+  const foreign = await wants('admin')
+  t.equal(foreign.headers.get('gateway-error'), null, 'nobody could grant it')
+  t.match(foreign.headers.get('gateway-upstream-www-authenticate'), /scope="admin"/)
+  t.match(await foreign.text(), /canary-step-1/)
+  const account = async () => (await calendar(agent.id, people.anna.token)).account
+  t.match(await eventually(account, ({ wantedScope }) => wantedScope !== null), {
+    wantedScope: 'write admin',
+    state: 'ready',
+  })
+  t.match(await sentTo(agent.token), /canary-step-1/, 'other requests go on')
+  t.equal(provider.asked.length, asked, 'nothing was asked for')
+  const trail = JSON.parse((await manage('GET', '/audit?action=credential.scopeWanted')).text).items
+  t.equal(trail.length, 1)
+  t.match(trail[0], { subject: 'calendar', details: { agentId: agent.id, scope: 'write admin', host: secureName } })
+  const begun = (scope: string, token?: Token) => begin({ agentId: agent.id, scope }, token)
+  t.match(await begun('write admin'), { status: 409, detail: /StepUpScope of calendar .*"admin"/ })
+  t.match(await begun('write', people.bob.token), { status: 403 })
+  const offer = await begun('write', people.anna.token)
+  t.match(offer, { status: 201, scope: 'read offline_access write', moreScope: 'write' })
+  t.equal(new URL(offer.url).searchParams.get('scope'), offer.scope)
+  const given = { session: offer.session, ...provider.consent(offer.url, 'step-2') }
+  t.match(await finish(given, people.anna.token), { status: 200, wantedScope: 'admin' })
+  const passed = await wants('write')
+  t.match(
+    [passed.status, passed.headers.get('gateway-error')],
+    [403, null],
+    'it has the scope: connecting again is of no use',
+  )
+  t.match(
+    await begin({ agentId: agent.id }),
+    { scope: 'read offline_access write', moreScope: null },
+    'what was granted stays',
+  )
+  const renewed = provider.asked.length
+  await call(agent.token, '/calendar?refuse')
+  t.match(provider.asked[renewed], { grant_type: 'refresh_token', scope: 'read offline_access write' })
+  await disconnect(`?agentId=${agent.id}`)
+  t.match(await begin({ agentId: agent.id }), { scope: 'read offline_access', moreScope: null })
 })
 
 t.test('an account of an owner is that of its agents, and an account of all is that of everybody', async t => {

@@ -32,6 +32,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'credential.registered': 'registered the gateway at the server of the credential',
   'credential.renew': 'renewed the credential',
   'credential.renewed': 'got another token for the credential',
+  'credential.scopeWanted': 'was asked by an upstream for more scopes of the credential',
   'hitl.approve': 'approved',
   'hitl.deny': 'denied',
   'hitl.digestMismatch': 'found another request than was held under',

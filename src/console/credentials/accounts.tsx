@@ -49,7 +49,7 @@ interface AccountProps {
 
 /** Connected as whom, by whom, until when; and what a person can do with it. */
 export function AccountState({ name, account, mayChange, onChanged }: AccountProps) {
-  const { state, login, connectedAt, expiresAt, problem } = account
+  const { state, login, connectedAt, expiresAt, problem, wantedScope } = account
   const [isEnding, setEnding] = useState(false)
   const query = queryOf(account)
   const end = async () => {
@@ -77,9 +77,15 @@ export function AccountState({ name, account, mayChange, onChanged }: AccountPro
       )}
       {expiresAt !== null && <>until {timeText(expiresAt)} </>}
       {problem !== null && <Text value={problem} limit={400} />}
+      {wantedScope !== null && <WantedScope scope={wantedScope} />}
       {mayChange && (
         <>
           <a href={`${hrefOf('connect', name)}${query}`}>Connect again</a>{' '}
+          {wantedScope !== null && (
+            <>
+              <a href={`${hrefOf('connect', name)}${queryOf(account, wantedScope)}`}>Connect again with it</a>{' '}
+            </>
+          )}
           {state !== 'needed' && (
             <button type="button" onClick={() => setEnding(true)}>
               Disconnect…
@@ -105,7 +111,18 @@ export function AccountState({ name, account, mayChange, onChanged }: AccountPro
   )
 }
 
-function queryOf({ agentId, ownerId }: Account): string {
-  if (agentId !== null) return `?agentId=${encodeURIComponent(agentId)}`
-  return ownerId === null ? '' : `?ownerId=${encodeURIComponent(ownerId)}`
+/** What upstreams have asked for: it is theirs to say, and a person's to grant. */
+export const WantedScope = ({ scope }: { readonly scope: string }) => (
+  <span class="said">
+    An upstream wants the scope <Text value={scope} limit={400} />{' '}
+  </span>
+)
+
+function queryOf({ agentId, ownerId }: Account, scope?: string): string {
+  const query = new URLSearchParams({
+    ...(agentId !== null && { agentId }),
+    ...(ownerId !== null && { ownerId }),
+    ...(scope !== undefined && { scope }),
+  })
+  return query.size === 0 ? '' : `?${query}`
 }

@@ -15,12 +15,13 @@ import { DeviceCode } from './device.tsx'
 /** What this tab alone knows of the consent that it has begun; gone when it is used. */
 const storageKey = 'connection'
 
-const subjects = ['agentId', 'ownerId'] as const
+/** What is asked for: whose account, and scopes beside the usual ones. */
+const asked = ['agentId', 'ownerId', 'scope'] as const
 
 const pathOf = (name: string, end: string): string => `/credentials/${encodeURIComponent(name)}/${end}`
 
 export const ConnectPage: Page = ({ params: { name = '' } }) => {
-  const of = Object.fromEntries(subjects.flatMap(key => (search.value.has(key) ? [[key, search.value.get(key)]] : [])))
+  const of = Object.fromEntries(asked.flatMap(key => (search.value.has(key) ? [[key, search.value.get(key)]] : [])))
   const [offer, setOffer] = useState<BegunConnection>()
   const [connected, setConnected] = useState<ConnectedAccount>()
   const [problem, setProblem] = useState<string>()
@@ -91,7 +92,7 @@ interface OfferProps {
 }
 
 function Offer({ offer, children }: OfferProps) {
-  const { url, hosts, scope, expiresAt } = offer
+  const { url, hosts, scope, moreScope, expiresAt } = offer
   return (
     <section class="card">
       <p>
@@ -105,6 +106,11 @@ function Offer({ offer, children }: OfferProps) {
           ['Until', timeText(expiresAt)],
         ]}
       />
+      {moreScope !== null && (
+        <p class="said">
+          The account does not have <Text value={moreScope} limit={1_000} /> yet. Continue only if its agents should.
+        </p>
+      )}
       {children}
     </section>
   )

@@ -12,7 +12,7 @@ import { hrefOf } from '../router.ts'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Credential } from '../types.ts'
-import { Accounts } from './accounts.tsx'
+import { Accounts, WantedScope } from './accounts.tsx'
 
 /** How the credentials of upstreams are in this gateway, never what they are. */
 export const CredentialsPage: Page = () => {
@@ -51,7 +51,7 @@ interface RecordProps {
 }
 
 function CredentialRecord({ credential, onRenewed }: RecordProps) {
-  const { name, type, per, hosts, state, usable, expiresAt, renewedAt, lastUsedAt, problem } = credential
+  const { name, type, per, hosts, state, usable, expiresAt, renewedAt, lastUsedAt, problem, wantedScope } = credential
   return (
     <li class="record">
       <span class="record-what">
@@ -83,6 +83,7 @@ function CredentialRecord({ credential, onRenewed }: RecordProps) {
           <Text value={problem} limit={400} />
         </span>
       )}
+      {per === null && wantedScope !== null && <WantedScope scope={wantedScope} />}
       {per !== null && <Accounts name={name} />}
     </li>
   )

@@ -1,5 +1,5 @@
 import { redactPath } from '../../base/redact.ts'
-import { namesOf } from '../../credentials/credentials.ts'
+import { namesOf } from '../../credentials/placement.ts'
 import type { LogFields } from '../../log/log.ts'
 import type { MatchedCondition, ShadowOutcome } from '../../policy/evaluation/decision.ts'
 import { keyIdOf } from '../../tokens/agent-key.ts'

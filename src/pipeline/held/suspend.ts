@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { identitiesOf } from '../../credentials/credentials.ts'
+import { identitiesOf } from '../../credentials/placement.ts'
 import { type BodyFindings, findInBody } from '../../hitl/findings.ts'
 import type { HeldFacts, Suspension } from '../../hitl/model.ts'
 import { withoutNominated, withoutTokens } from '../../http/headers.ts'

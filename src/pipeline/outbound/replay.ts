@@ -19,7 +19,13 @@ import { outbound } from '../pipeline.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/origin.ts'
 import { type ApprovedCall, approved, credentialProblem, openApproved } from './approved.ts'
 import { guardFields } from './echoes.ts'
-import { awaitCredentials, hasLatestCredentials, withCredentials, withoutCoding } from './upstream-request.ts'
+import {
+  awaitCredentials,
+  hasLatestCredentials,
+  noteWantedScopes,
+  withCredentials,
+  withoutCoding,
+} from './upstream-request.ts'
 
 /**
  * Sends an approved request: it passes the same steps as a proxied one, now, and goes over a connection that nothing else
@@ -142,6 +148,8 @@ class Replay implements UpstreamHandler {
     this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     noteAnswered(this.#call, status, this.#parts)
+    // The reviewer sees the answer as it is.
+    if (status === 403) noteWantedScopes(this.#call, fields, this.#parts)
     const body = new Readable({
       read: () => this.#control?.resume(),
       // The reader may disconnect. Without this the exchange would wait forever.

@@ -76,6 +76,13 @@ export function withCredentials<M extends AwsMessage>(call: Call, message: M, { 
   return call.credentials === undefined ? message : credentials.place(call.credentials, message, call.target.origin)
 }
 
+/** An upstream has answered with status 403. A refusal for the agent when it wants scopes that a person can grant. */
+export const noteWantedScopes = (
+  { credentials: picked, target }: Pick<Call, 'credentials' | 'target'>,
+  fields: readonly string[],
+  { credentials }: OutboundParts,
+): Refusal | undefined => picked && credentials.noteWanted(picked, fields, target.origin.host)
+
 /** Whether what was placed may still be sent: an account may have been disconnected while the request waited for a connection. */
 export const hasLatestCredentials = (
   { credentials: picked }: Pick<Call, 'credentials'>,
