@@ -54,13 +54,23 @@ export const boundedModel = (model: BilledModel, isStrict: boolean): BoundedMode
 /** Methods that send nothing to a model. */
 const readingMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
 
+interface SentCall {
+  readonly method: string
+  readonly target: Target
+  readonly rawHeaders: readonly string[]
+}
+
+/** Google's servers take another method from a header field or a parameter. */
+function asksForMethod({ query = '' }: Target, rawHeaders: readonly string[]): boolean {
+  const isAsked = rawHeaders.some(
+    (name, at) => at % 2 === 0 && /^x-(?:http-method|http-method-override|method-override)$/i.test(name),
+  )
+  return isAsked || [...new URLSearchParams(query).keys()].some(name => /^\$httpmethod$/i.test(name))
+}
+
 /** @param isStream it opens a WebSocket or a tunnel, whose content is not read */
-export function kindOf(
-  { method, target }: { readonly method: string; readonly target: Target },
-  isStream: boolean,
-  parts: BillParts,
-): MeteredKind {
-  if (isStream) return 'other'
+export function kindOf({ method, target, rawHeaders }: SentCall, isStream: boolean, parts: BillParts): MeteredKind {
+  if (isStream || (method !== 'POST' && asksForMethod(target, rawHeaders))) return 'other'
   if (readingMethods.has(method)) return 'free'
   const called = method === 'POST' ? calledModel(target.path) : undefined
   if (called !== undefined) return called
@@ -128,11 +138,7 @@ export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, {
 }
 
 /** What rules read of it. `none`: it is no call of a model; undefined: not known. */
-export function maxCost(
-  call: { readonly method: string; readonly target: Target; readonly rawHeaders: readonly string[] },
-  body: Buffer,
-  parts: BillParts,
-): number | 'none' | undefined {
+export function maxCost(call: SentCall, body: Buffer, parts: BillParts): number | 'none' | undefined {
   const { target, rawHeaders } = call
   const provider = parts.providerAt(target.origin)
   if (provider === undefined) return 'none'

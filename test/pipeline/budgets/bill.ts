@@ -4,7 +4,7 @@ import { parseTarget } from '../../../src/base/target.ts'
 import { calledModel } from '../../../src/llm/formats.ts'
 import { readModelRequest } from '../../../src/llm/model-request.ts'
 import type { PricedCall } from '../../../src/pipeline/answers/pricing.ts'
-import { type BillParts, boundedModel, finalCost, maxCostOf } from '../../../src/pipeline/budgets/bill.ts'
+import { type BillParts, boundedModel, finalCost, kindOf, maxCostOf } from '../../../src/pipeline/budgets/bill.ts'
 import { createClock } from '../../fixtures/clock.ts'
 
 const parts: BillParts = {
@@ -61,3 +61,17 @@ t.test(
     t.strictSame([costOf(false), costOf(true)], [0, 2 * 2_048])
   },
 )
+
+t.test('T77 a GET that asks for another method is not free', async t => {
+  const kindOfGet = (path: string, rawHeaders: readonly string[] = [], method = 'GET') => {
+    const target = parseTarget(`https://models.example${path}`)
+    if (typeof target === 'string') throw new Error(path)
+    return kindOf({ method, target, rawHeaders }, false, parts)
+  }
+  t.equal(kindOfGet('/v1/models'), 'free')
+  for (const name of ['X-HTTP-Method-Override', 'x-http-method', 'X-Method-Override'])
+    t.equal(kindOfGet('/v1/models/m:generateContent', ['Accept', '*/*', name, 'POST']), 'other', name)
+  for (const query of ['$httpMethod=POST', 'a=1&%24httpmethod=POST'])
+    t.equal(kindOfGet(`/v1/models/m:generateContent?${query}`, [], 'DELETE'), 'other', query)
+  t.equal(kindOfGet('/v1/models?filter=%24httpMethod', ['X-HTTP-Methods', 'x']), 'free')
+})
