@@ -79,6 +79,8 @@ export class ListQuestion implements Work {
     if (!this.#reading.advance(budget)) return false
     const { result } = this.#reading
     if (result instanceof JsonDocument) this.asks = holdsQuestion(result.value)
+    // Of each value the name is compared once.
+    budget.left -= maxValues
     return true
   }
 }

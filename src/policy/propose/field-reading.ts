@@ -19,6 +19,18 @@ const plainText = /^[\w.:/-]+$/
 /** Texts that are numbers; longer ones are ids. */
 const plainNumber = /^-?\d{1,12}(?:\.\d{1,6})?$/
 
+/** Words in names of fields whose values say something of a person, or let somebody in. */
+const privateWords = new Set([
+  ...['secret', 'answer', 'nonce', 'mfa', 'otp', 'tan', 'challenge', 'salt', 'seed', 'hash', 'digest'],
+  ...['phone', 'telephone', 'tel', 'mobile', 'fax', 'birth', 'birthday', 'dob', 'ssn', 'passport', 'surname'],
+])
+/** Parts of texts that are shorter may be anything. */
+const shortestPart = 6
+/** How people write words and versions: `eur`, `EUR`, `sendMessage`, `GraphQL`, `sha256`. */
+const plainPart = /^\d{0,3}(?:[a-z]+|[A-Z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*[A-Z]{0,3})\d{0,4}$|^\d+$/
+/** Digits of the shortest number of a telephone. */
+const telephoneDigits = 7
+
 /** The values of the fields of its body that may be kept: texts in which nothing secret is, booleans, and numbers. */
 export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names' | 'facts'>): BodyValues {
   // Of a message, what its tool gets; the rest are facts.
@@ -32,11 +44,16 @@ export function bodyValuesOf(found: Facts, { names, facts }: Pick<Shape, 'names'
   const kept = members.slice(0, maxLooked).flatMap(([name, one]) => {
     const field = `${object}.${name}`
     // Conditions do not answer for a field whose name another one has in other letter case, or as a list.
-    const isFit = !isSecretName(name) && readFact(field, found) === one
+    const isFit = !isPrivateName(name) && readFact(field, found) === one
     const kept = isFit ? readValue(one) : undefined
     return kept === undefined ? [] : [[field, kept] as const]
   })
   return Object.fromEntries(kept.slice(0, maxFields))
+}
+
+function isPrivateName(name: string): boolean {
+  const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase()
+  return isSecretName(name) || spaced.split(/[_\d]+/).some(word => privateWords.has(word))
 }
 
 function readValue(value: unknown): BodyValue | undefined {
@@ -54,5 +71,8 @@ function hasNamedSecret(text: string): boolean {
   return text.split(/[:/]/).slice(0, -1).some(isSecretName)
 }
 
-/** Ids, and keys of a kind that no detector knows: none of them is one of a few texts that a field may have. */
-const isRandom = (text: string): boolean => segmentClasses.some(({ holds }) => holds(text))
+/** Ids, numbers of telephones, and keys of a kind that no detector knows: none is one of a few texts that a field may have. */
+function isRandom(text: string): boolean {
+  if (segmentClasses.some(({ holds }) => holds(text)) || text.replace(/\D/g, '').length >= telephoneDigits) return true
+  return text.split(/[_.:/-]+/).some(part => part.length >= shortestPart && !plainPart.test(part))
+}

@@ -98,7 +98,7 @@ export function memberOf(value: unknown, key: string): unknown {
 /** The values of all members that some reader takes for this one. */
 export function membersLike(value: unknown, key: string): unknown[] {
   if (!isRecord(value)) return []
-  return Object.keys(value)
-    .filter(name => name === key || readsLike(name, key))
-    .map(name => value[name])
+  const names = namesOf(value)
+  spend(Math.ceil(names.length / namesPerStep))
+  return names.filter(name => name === key || readsLike(name, key)).map(name => value[name])
 }
