@@ -69,8 +69,11 @@ t.test('a request with a secret has no test, and one that has no shape gives no 
     test: null,
     request: null,
   })
-  const odd = { agentId: bot.id, request: { url: `${origin.url}/a;b` } }
-  t.match(await draft(odd), { status: 400, detail: /different ways/ })
+  const odd = { agentId: bot.id, request: { url: `${origin.url}/a?b;c=1` } }
+  t.match(await draft(odd), { status: 400, detail: /unusual names/ })
+  const raw = await draft({ agentId: bot.id, request: { url: `${origin.url}/a;b/c` } })
+  t.match(raw.rule.conditions.at(-3), { field: 'input.rawPath', operator: 'eq', value: '/a;b/c' })
+  t.notMatch(JSON.stringify(raw.switches), 'segment')
   t.match(await draft({ agentId: bot.id, request: { url: 'no URL' } }), { status: 400 })
   t.match(await draft({ ...given, open: ['segment 9'] }), { errors: [{ field: 'open', message: /segment 3/ }] })
   t.match(await draft({ ...given, name: 'posts' }), { status: 400, errors: [{ field: 'name' }] })

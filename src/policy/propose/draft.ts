@@ -4,7 +4,7 @@ import type { Effect } from '../language/model.ts'
 import { documentOf } from './learn.ts'
 import { type ProposedCondition, rulesOf } from './rules.ts'
 import { literalSegment } from './segments.ts'
-import type { Shape } from './shape.ts'
+import { hasRawPath, type Shape } from './shape.ts'
 
 /** What a drafted rule may leave open: `method`, `host`, `tool`, `fields`, or `segment N`, counted from 1. */
 export type DraftPart = string
@@ -31,6 +31,7 @@ export function partsOf(shape: Shape): readonly DraftPart[] {
   const named = Object.keys(fieldsOfPart).filter(part =>
     conditions.some(({ field }) => fieldsOfPart[part]?.test(field)),
   )
+  if (hasRawPath(shape)) return named
   return [...named, ...shape.segments.flatMap((segment, place) => (segment === '' ? [] : [`segment ${place + 1}`]))]
 }
 

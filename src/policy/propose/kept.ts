@@ -7,7 +7,7 @@ import type { DescribedRequest } from '../request/describe.ts'
 import { findIn } from '../turns/evaluation.ts'
 import { bodyValuesOf } from './field-reading.ts'
 import type { BodyValues } from './field-values.ts'
-import { type FoundShape, type Shape, shapeOfFacts } from './shape.ts'
+import { type FoundShape, hasRawPath, type Shape, shapeOfFacts } from './shape.ts'
 
 /** A place in a path: a word, or any value of a class; `hex` and `key` with the length of the value, others with 0. */
 export type KeptPlace = string | readonly [name: string, length: number]
@@ -51,11 +51,14 @@ export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest
   if (places === undefined || JSON.stringify([found, places]).length > maxShape)
     return unfit({ ...head, path: [] }, 'more than is recorded')
   if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
-  // Findings may lie across segments.
-  if (findIn(secretSearch, segments.join('/')) !== undefined)
-    return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
+  // Findings may lie across segments, and in another reading of the path.
+  const readings = [segments, ...(request.head.readings ?? []).map(one => one.slice(1).split('/'))]
+  if (readings.some(hasSecret)) return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
   const values = segments.flatMap((segment, place) => (typeof places[place] === 'string' ? [] : [valuesOf(segment)]))
   if ('unfit' in found) return { ...unfit(head, found.unfit), values }
+  // Ids are kept as classes, and not within a path.
+  if (hasRawPath(found) && values.length > 0)
+    return { ...unfit(head, 'a path with ids that servers read in different ways'), values }
   const { facts, names } = found
   return { shape: { ...head, facts, names, unfit: null }, values, fields: bodyValuesOf(read, found) }
 }
@@ -64,6 +67,9 @@ function unfit(head: Pick<KeptShape, 'method' | 'origin' | 'path'>, why: string)
   const values = head.path.flatMap(place => (typeof place === 'string' ? [] : [[]]))
   return { shape: { ...head, facts: [], names: [], unfit: why }, values, fields: {} }
 }
+
+const hasSecret = (segments: readonly string[]): boolean =>
+  placesOf(segments).includes(secretPlace) || findIn(secretSearch, segments.join('/')) !== undefined
 
 function placesOf(segments: readonly string[]): readonly KeptPlace[] {
   return segments.map((segment, place) => placeOf(segment, segments[place - 1] ?? ''))

@@ -1,5 +1,6 @@
 import { valuesOfBoth } from './field-values.ts'
 import type { Judged } from './judge.ts'
+import { hasRawPath, rawPath } from './shape.ts'
 import type { Evidence, Template } from './template.ts'
 
 /** A rule that is proposed, without its place in a policy. */
@@ -42,7 +43,7 @@ interface Joined {
 export function rulesOf(judged: readonly Judged[]): readonly ProposedRule[] {
   let all = judged.map(joinedOf)
   for (const part of ['agents', 'methods', 'patterns'] as const) all = join(all, part)
-  for (const field of ['llm.model', 'mcp.tool', 'mcp.method']) all = joinFacts(all, field)
+  for (const field of ['llm.model', 'mcp.tool', 'mcp.method', rawPath]) all = joinFacts(all, field)
   return all.flatMap(divide).map(ruleOf)
 }
 
@@ -51,7 +52,7 @@ function joinedOf({ template, effect, cause }: Judged): Joined {
   const facts = template.facts.map(([field, value]) => [field, value === null ? null : [value]] as const)
   return {
     ...{ effect, cause, origin, facts, names, values },
-    ...{ agents: [agentId], methods: [method], patterns: [pattern], evidence: [evidence] },
+    ...{ agents: [agentId], methods: [method], patterns: hasRawPath(template) ? [] : [pattern], evidence: [evidence] },
   }
 }
 
@@ -79,7 +80,7 @@ function joinFacts(all: readonly Joined[], field: string): Joined[] {
 
 /** A rule with many patterns becomes several. */
 function divide(one: Joined): Joined[] {
-  const parts = Math.ceil(one.patterns.length / maxPatterns)
+  const parts = Math.max(1, Math.ceil(one.patterns.length / maxPatterns))
   return Array.from({ length: parts }, (_, part) => {
     return { ...one, patterns: one.patterns.slice(part * maxPatterns, (part + 1) * maxPatterns) }
   })
@@ -95,7 +96,7 @@ function conditionsAndEvidence({ agents, methods, origin, patterns, facts, names
     oneOf('agent.id', agents),
     oneOf('input.method', methods),
     { field: 'input.origin', operator: 'eq', value: origin },
-    { field: 'input.path', operator: 'pathMatches', value: patterns },
+    ...(patterns.length === 0 ? [] : [{ field: 'input.path', operator: 'pathMatches', value: patterns }]),
     ...facts.map(([field, values]) => factCondition(field, values)),
     ...names.map(([field, all]) => namesCondition(field, all)),
     ...values.map(([field, texts]) => ({ ...oneOf(field, texts), quantifier: 'all' as const })),
@@ -109,7 +110,7 @@ const oneOf = (field: string, values: readonly string[]): ProposedCondition =>
 function factCondition(field: string, values: readonly string[] | null): ProposedCondition {
   if (values === null) return { field, operator: 'notExists', value: 'true' }
   const condition = oneOf(field, values)
-  return field.startsWith('input.bodyInfo') ? condition : { ...condition, quantifier: 'all' }
+  return field.startsWith('input.bodyInfo') || field === rawPath ? condition : { ...condition, quantifier: 'all' }
 }
 
 function namesCondition(field: string, names: readonly string[]): ProposedCondition {

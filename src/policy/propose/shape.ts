@@ -58,14 +58,11 @@ function readShape(facts: Facts): FoundShape {
   const head = headOf(facts)
   if ('unfit' in head) return head
   const kind = facts.body?.kind ?? 'none'
-  if (kind === 'none') return { ...head, facts: [['input.bodyInfo.size', '0']] }
+  if (kind === 'none') return { ...head, facts: [...head.facts, ['input.bodyInfo.size', '0']] }
   const found = readFact('input.contentType', facts)
   const type = found === missing ? null : found
   if (type !== null && typeof type !== 'string') return { unfit: 'a body with several content types' }
-  const plain: Shape['facts'] = [
-    ['input.bodyInfo.kind', kind],
-    ['input.contentType', type],
-  ]
+  const plain: Shape['facts'] = [...head.facts, ['input.bodyInfo.kind', kind], ['input.contentType', type]]
   if (namelessKinds.includes(kind)) return { ...head, facts: plain }
   if (kind !== 'json' && kind !== 'form') return { unfit: `a body that is ${kind}` }
   return withNames(head, plain, facts)
@@ -78,15 +75,18 @@ export function shapeOfHead(request: DescribedRequest, hasBody: boolean): FoundS
   return 'unfit' in shape ? shape : { ...shape, names: [] }
 }
 
-type ShapeHead = Omit<Shape, 'facts'>
+/** A path that servers read in different ways, such as `/@types%2fnode` of npm: rules name it as it was sent. */
+export const rawPath = 'input.rawPath'
+export const hasRawPath = ({ facts }: Pick<Shape, 'facts'>): boolean => facts.some(([field]) => field === rawPath)
 
-function headOf(facts: Facts): ShapeHead | { readonly unfit: string } {
+function headOf(facts: Facts): Shape | { readonly unfit: string } {
   const { method, origin } = facts.request
-  if (facts.readings !== undefined) return { unfit: 'a path that servers read in different ways' }
   if (facts.mcp?.malformed !== undefined) return { unfit: 'malformed header fields of MCP' }
   const query = parametersOf(facts.request.queryString)
   if (query === undefined) return { unfit: 'a query with unusual names' }
-  return { method, origin, segments: facts.path.slice(1).split('/'), names: [['input.queryString', query]] }
+  const segments = facts.path.slice(1).split('/')
+  const raw: Shape['facts'] = facts.readings === undefined ? [] : [[rawPath, facts.request.rawPath]]
+  return { method, origin, segments, names: [['input.queryString', query]], facts: raw }
 }
 
 const plainName = /^[\w.$~[\]%-]{1,64}$/
@@ -102,7 +102,7 @@ function parametersOf(query: string): readonly string[] | undefined {
   return different.join('|').replace(/[.$[\]]/g, '..').length <= maxNames ? different : undefined
 }
 
-function withNames(head: ShapeHead, plain: Shape['facts'], facts: Facts): FoundShape {
+function withNames(head: Shape, plain: Shape['facts'], facts: Facts): FoundShape {
   const found = [...plain]
   const names = [...head.names]
   for (const field of factFields) {
@@ -134,7 +134,7 @@ const isTexts = (value: unknown): value is string[] =>
 /** Whether a condition on names answers for it: letter case is not told apart, and of µ or ſ in more ways than one. */
 const isRegular = (name: string): boolean => fold(foldName(name)) === fold(name)
 
-const isGraphql = ({ segments }: ShapeHead) => segments.some(segment => /graphql|^gql$/i.test(segment))
+const isGraphql = ({ segments }: Shape) => segments.some(segment => /graphql|^gql$/i.test(segment))
 
 /** The value of a field that is known to be one. */
 export function readFact(text: string, facts: Facts): unknown {

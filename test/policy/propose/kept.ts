@@ -33,6 +33,27 @@ t.test('of a body its names are kept, and numbers and plain texts apart from the
   })
 })
 
+t.test('a path that servers read in different ways is kept as it was sent, without ids and secrets', async t => {
+  const fact = ['input.rawPath', '/@types%2fnode']
+  t.match(kept({ url: 'https://api.example/@types%2fnode' })?.shape, {
+    path: ['@types%2fnode'],
+    facts: [fact],
+    unfit: null,
+  })
+  const withId = kept({ url: 'https://api.example/a;b/17' })
+  t.match(withId?.shape, { path: ['a;b', ['int', 0]], facts: [], unfit: /with ids/ })
+  for (const path of [
+    `x%2f${github}`,
+    'reset-token%2f7d444840-9dc0-41d1-b245-5ffdce74fad2',
+    github.replace('g', '%67'),
+  ])
+    t.match(
+      kept({ url: `https://api.example/${path}` })?.shape,
+      { path: [['secret', 0]], facts: [], unfit: /secret/ },
+      path,
+    )
+})
+
 t.test('what a detector finds, and what stands after the name of a secret, is in no shape', async t => {
   const hidden = [
     { url: `https://api.example/v1/${github}/x` },

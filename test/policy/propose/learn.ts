@@ -3,6 +3,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { proposalYaml, tryProposal } from '../../../src/policies/proposal.ts'
 import { compilePolicySync } from '../../../src/policy/evaluation/compile.ts'
+import { lintPolicy } from '../../../src/policy/lint/lint.ts'
 import { learn, type ProposeOptions } from '../../../src/policy/propose/learn.ts'
 import { narrow } from '../../../src/policy/propose/narrow.ts'
 import { patternsOf } from '../../../src/policy/propose/segments.ts'
@@ -99,6 +100,16 @@ t.test('a query has the parameters that were recorded, and no others', async t =
     '/list?',
   ])
     t.equal(effectOf(get(path)), path === '/list?' ? effectOf(get('/list')) : 'Hitl', path)
+})
+
+t.test('a path that servers read in different ways is allowed as it was sent', async t => {
+  const paths = ['/@types%2fnode', '/@scope%2fname', '/a;b']
+  const { effectOf, proposal } = learned(paths.flatMap(path => onDays([0, 1], get(path))))
+  for (const path of paths) t.equal(effectOf(get(path)), 'Allow', path)
+  for (const path of ['/@types/node', '/@types%2Fnode', '/@types%2fother', '/@types%2fnode?x=1', '/a', '/a;b;c'])
+    t.equal(effectOf(get(path)), 'Hitl', path)
+  t.equal(proposal.document.rules.length, 1)
+  t.strictSame(lintPolicy(policyOf(proposal.document)).warnings, [])
 })
 
 t.test('changes need three requests on two days', async t => {
