@@ -81,8 +81,10 @@ t.test('an agent that invents paths loses its own new shapes, and the secrets it
   const config = {
     Recording: { ShapesPerAgent: 100 },
     System: { RateLimit: { Burst: 1_000, RequestsPerMinute: 9_000 } },
+    // In a fleet too: the files of the store are read.
+    Storage: {},
   }
-  const review = await startReview(t, { config, alone: 'reads the files of its store' })
+  const review = await startReview(t, { config })
   const { bot, origin, proxy, manage } = review
   const secret = `ghp_${'aB3'.repeat(12)}`
   for (const path of [`/${secret}`, `/x?q=${secret}`, `/x?${secret}`, `/token/${secret.slice(4)}`]) {
