@@ -1,10 +1,13 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
-import { createReadStream, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, createReadStream, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { buildImage, imageArchive } from '../../packaging/image.ts'
+import { repository } from '../../packaging/root.ts'
+import { commandsOf } from '../fixtures/debian.ts'
+import { startDocker } from '../fixtures/docker.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const run = (file: string, ...args: readonly string[]): string => execFileSync(file, args, { encoding: 'utf8' })
@@ -116,4 +119,64 @@ t.test('it serves with a read-only root as a user without any right, is healthy,
   t.match(status, /^NoNewPrivs:\t1$/m)
   child.kill('SIGTERM')
   t.equal(await ended, 0)
+})
+
+const docker = await startDocker(t)
+
+t.test('the commands of the page start it with Docker, which finds it healthy and stops it in time', async t => {
+  const said = await docker.run(
+    `${commandsOf('containers.md', 'docker load')}
+${commandsOf('containers.md', 'docker')}
+until docker ps | grep --quiet '(healthy)'; do sleep 1; done
+docker kill --signal HUP gateway
+docker exec gateway agent-gateway backup /var/lib/agent-gateway/backup --config /etc/agent-gateway/gateway.yaml
+docker stop --time 40 gateway
+docker inspect --format 'ended with {{.State.ExitCode}}' gateway`,
+    repository,
+  )
+  t.match(said, /^[\w-]+\.[\w-]+\.[\w-]+$/m, 'a token')
+  t.match(said, 'ended with 0')
+})
+
+/** An agent that calls the world as usual, then around the gateway, and then the API for people. */
+const agent = `
+const http = require('node:http')
+const straight = url => new Promise(resolve => {
+  const call = http.get(url, { agent: new http.Agent(), timeout: 2_000 }, answer => resolve(answer.statusCode))
+  call.on('timeout', () => call.destroy()).on('error', () => resolve('unreachable'))
+})
+const world = 'http://172.31.70.9:9000/'
+fetch(world).then(async answer => console.log('the agent', await answer.text(), await straight(world),
+  await straight('http://gateway:7079/health'), await straight('http://gateway:7080/health/live')))
+`
+const world = `require('node:http').createServer((_, res) => res.end('reached the world')).listen(9000)`
+
+t.test('with the commands of Compose an agent reaches the world through the gateway, and nothing else', async t => {
+  const cwd = testdir(t, { 'agent.js': agent, 'world.js': world })
+  for (const file of ['gateway.yaml', 'policies']) cpSync(join(repository, file), join(cwd, file), { recursive: true })
+  cpSync(join(repository, 'deploy/compose/compose.yaml'), join(cwd, 'compose.yaml'))
+  const said = await docker.run(
+    `
+build() { printf 'FROM agent-gateway:0.1.0\nCOPY %s /\nHEALTHCHECK NONE\nENV NODE_USE_ENV_PROXY=1\nENTRYPOINT ["node", "/%s"]\n' "$2" "$2" |
+  docker build --quiet --tag "$1" --file - .; }
+build my-agent:1 agent.js && build world world.js
+${commandsOf('containers.md', 'compose')}
+export COMPOSE_PROJECT_NAME=page
+${commandsOf('containers.md', 'compose up')}
+docker run --name world --detach --network page_outside --ip 172.31.70.9 world
+token=$(docker compose exec gateway agent-gateway token --config /etc/agent-gateway/gateway.yaml)
+post() { curl --silent --fail --header "Authorization: Bearer $token" --json "$2" "http://127.0.0.1:7079$1"; }
+field() { grep --only-matching '"'$1'":"[^"]*"' | head -1 | cut --delimiter='"' --fields=4; }
+id=$(post /agents '{"name": "page", "ownerId": "team"}' | field id)
+export AGENT_KEY=$(post "/agents/$id/keys" '{"name": "page"}' | field key)
+docker compose up --detach
+until docker compose logs agent | grep 'the agent'; do sleep 1; done
+docker compose exec gateway agent-gateway ca show --pem
+docker rm --force world
+docker compose down --volumes`,
+    cwd,
+  )
+  t.match(said, 'http://127.0.0.1:7079/console/')
+  t.match(said, 'the agent reached the world unreachable unreachable 200')
+  t.match(said, '-----BEGIN CERTIFICATE-----')
 })
