@@ -32,6 +32,7 @@ const reloaded: readonly string[] = [
   'HumanInTheLoop:Email',
   'Logging:Level',
   'Logging:Values',
+  'Telemetry:Tracing:Ratio',
 ]
 
 /** Whether SIGHUP reads a setting again. @param name `Logging:Level` */

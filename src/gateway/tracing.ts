@@ -52,6 +52,6 @@ export async function openTracing(parts: OpenTracingParts): Promise<Tracing | un
     },
   })
   const hosts = settings.PropagateTo.length === 0 ? undefined : parseHostPatterns(settings.PropagateTo)
-  const ofThread = Math.ceil(settings.ParentPerSecond / config.System.Server.Threads)
-  return new Tracing({ settings: { ...settings, ParentPerSecond: ofThread }, hosts, sink, clock })
+  const parentPerSecond = Math.ceil(settings.ParentPerSecond / config.System.Server.Threads)
+  return new Tracing({ settings, parentPerSecond, hosts, sink, clock })
 }

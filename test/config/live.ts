@@ -44,6 +44,6 @@ t.test('a part that cannot use the settings keeps all others as they were', asyn
 
 t.test('every kind of setting that is read again is there', async t => {
   const names = [...settingsOf(schema)].map(([path]) => path.join(':')).filter(isReloaded)
-  const sections = ['Egress', 'Hosts', 'HumanInTheLoop', 'Logging', 'Risk', 'System', 'Trust', 'Upstreams']
+  const sections = ['Egress', 'Hosts', 'HumanInTheLoop', 'Logging', 'Risk', 'System', 'Telemetry', 'Trust', 'Upstreams']
   t.strictSame([...new Set(names.map(name => name.split(':')[0]))].toSorted(), sections)
 })

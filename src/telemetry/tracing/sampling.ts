@@ -6,7 +6,6 @@ import type { ParentContext } from './context.ts'
 export interface SamplingSettings {
   readonly Ratio: number
   readonly Parent: 'Follow' | 'Ratio'
-  readonly ParentPerSecond: number
 }
 
 /** Agents whose flags are counted; beyond them the longest idle one begins again. */
@@ -33,7 +32,8 @@ export function newTraceIn(ratio: number): string | undefined {
   return id.slice(0, digits.from) + random.toString(16).padStart(digits.to - digits.from, '0') + id.slice(digits.to)
 }
 
-export function createSampler({ Ratio: ratio, Parent, ParentPerSecond: perSecond }: SamplingSettings): Sampler {
+/** @param settings read at each request: the ratio may change. @param perSecond flags of one agent that count */
+export function createSampler(settings: SamplingSettings, perSecond: number): Sampler {
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: maxAgents })
   const mayFollow = (agentId: string, now: number): boolean => {
     let bucket = buckets.get(agentId)
@@ -48,8 +48,8 @@ export function createSampler({ Ratio: ratio, Parent, ParentPerSecond: perSecond
     return true
   }
   return ({ traceId, isSampled }, { agentId, now }) => {
-    if (Parent === 'Ratio') return isInRatio(traceId, ratio)
-    return isSampled && (mayFollow(agentId, now) || isInRatio(traceId, ratio))
+    if (settings.Parent === 'Ratio') return isInRatio(traceId, settings.Ratio)
+    return isSampled && (mayFollow(agentId, now) || isInRatio(traceId, settings.Ratio))
   }
 }
 

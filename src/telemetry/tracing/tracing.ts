@@ -14,6 +14,8 @@ export interface TracingSettings extends SamplingSettings {
 
 export interface TracingParts {
   readonly settings: TracingSettings
+  /** Requests of one agent a second whose flag counts. */
+  readonly parentPerSecond: number
   /** Hosts that see spans of the gateway; undefined: all. */
   readonly hosts: readonly HostPattern[] | undefined
   readonly sink: SpanSink
@@ -89,7 +91,7 @@ export class Tracing {
     this.settings = parts.settings
     this.sink = parts.sink
     this.#parts = parts
-    this.#sample = createSampler(parts.settings)
+    this.#sample = createSampler(parts.settings, parts.parentPerSecond)
   }
 
   /** Decides, once, whether a request is recorded. */

@@ -14,13 +14,18 @@ function spansOf(ended: object, Keep: readonly string[] = kept): readonly Finish
   const settings = {
     Ratio: 0,
     Parent: 'Follow',
-    ParentPerSecond: 10,
     Keep,
     Propagate: 'Given',
     Baggage: 'Pass',
   } as const
   const sink = { take: (span: FinishedSpan) => spans.push(span), close: async () => {} }
-  const tracing = new Tracing({ settings, hosts: undefined, sink, clock: { now: () => 5_000, steady: () => 1_000 } })
+  const tracing = new Tracing({
+    settings,
+    parentPerSecond: 10,
+    hosts: undefined,
+    sink,
+    clock: { now: () => 5_000, steady: () => 1_000 },
+  })
   const usual = {
     ...{ fields: {}, agent: { id: 'a' }, trace: undefined, method: 'GET', startedAt: 100, requestId: 'r' },
     ...{ addressing: {}, res: { headersSent: true, statusCode: 200 }, ending: 'forwarded', outcome: 'forwarded' },

@@ -10,7 +10,6 @@ const clock = { now: () => 5_000, steady: () => 70 }
 const settings = {
   Ratio: 0,
   Parent: 'Follow',
-  ParentPerSecond: 10,
   Keep: [],
   Propagate: 'Always',
   Baggage: 'Pass',
@@ -31,6 +30,7 @@ function sending(result: ReplayResult) {
   const spans: FinishedSpan[] = []
   const seen: HeldRequest[] = []
   const tracing = new Tracing({
+    parentPerSecond: 10,
     ...{ settings, hosts: undefined, clock },
     sink: { take: span => spans.push(span), close: async () => {} },
   })

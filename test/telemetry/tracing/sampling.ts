@@ -15,7 +15,7 @@ t.test('a new trace is recorded by the ratio, and its id says so to everybody', 
 })
 
 t.test('T85: the flag of an agent counts for so many requests a second; then the ratio decides', async t => {
-  const sample = createSampler({ Ratio: 0, Parent: 'Follow', ParentPerSecond: 3 })
+  const sample = createSampler({ Ratio: 0, Parent: 'Follow' }, 3)
   const count = (agentId: string, now: number) =>
     Array.from({ length: 10 }, () => sample(sampled(), { agentId, now })).filter(Boolean).length
   t.equal(count('a', 0), 3)
@@ -26,7 +26,7 @@ t.test('T85: the flag of an agent counts for so many requests a second; then the
 })
 
 t.test('with Parent: Ratio the flag does not count', async t => {
-  const sample = createSampler({ Ratio: 0.5, Parent: 'Ratio', ParentPerSecond: 10 })
+  const sample = createSampler({ Ratio: 0.5, Parent: 'Ratio' }, 10)
   const of = { agentId: 'a', now: 0 }
   t.equal(sample({ ...sampled('f'.repeat(32)), isSampled: false }, of), true)
   t.equal(sample(sampled(`${'f'.repeat(18)}${'0'.repeat(14)}`), of), false)

@@ -17,7 +17,6 @@ const state = ['Tracestate', 'a=1']
 const usual = {
   Ratio: 0,
   Parent: 'Follow',
-  ParentPerSecond: 10,
   Keep: [],
   Propagate: 'Given',
   Baggage: 'Pass',
@@ -29,6 +28,7 @@ function open(settings: Partial<TracingSettings>, hosts?: TracingParts['hosts'],
   const sink = { take() {}, close: async () => {} }
   return new Tracing({
     settings: { ...usual, ...settings },
+    parentPerSecond: 10,
     hosts,
     sink,
     clock,
@@ -130,6 +130,16 @@ t.test('a request that starts again is still told as unsampled', async t => {
   const first = tracing.propagate(request, 'api.example', [])
   t.equal(parseTraceparent(first[1] ?? '')?.isSampled, false)
   t.strictSame(tracing.propagate(request, 'api.example', []), first)
+})
+
+t.test('a ratio that a reload changes counts from the next request on', async t => {
+  const settings: { -readonly [name in keyof TracingSettings]: TracingSettings[name] } = { ...usual }
+  const sink = { take() {}, close: async () => {} }
+  const tracing = new Tracing({ settings, parentPerSecond: 0, hosts: undefined, sink, clock: still })
+  const isKept = (fields: readonly string[]) => tracing.of(asked(fields))?.isKept === true
+  t.strictSame([isKept([]), isKept(parent)], [false, false])
+  settings.Ratio = 1
+  t.strictSame([isKept([]), isKept(parent)], [true, true])
 })
 
 t.test('spans that end together are told by one reading of the clocks', async t => {
