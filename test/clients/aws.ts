@@ -1,9 +1,6 @@
 /** The S3 client of AWS with placeholder keys, through the forward proxy; AWS's own signer checks what arrives. Threat T83. */
-import { createHash } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Agent } from 'node:https'
 import { Readable } from 'node:stream'
-import { Sha256 } from '@aws-crypto/sha256-js'
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -13,41 +10,23 @@ import {
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { SignatureV4 } from '@smithy/signature-v4'
 import t from 'tap'
 import { authorityOf, startForward } from '../fixtures/forward.ts'
 import { eventually } from '../fixtures/gateway.ts'
-import { type Seen, secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
+import { secureCaFile } from '../fixtures/origin.ts'
+import { region, secretKeys, startS3 } from './fixtures/s3.ts'
 
-const keys = { accessKeyId: 'AKIAREAL', secretAccessKey: 'the-real-secret-key', sessionToken: 'the-session-token' }
-const region = 'eu-central-1'
-const origin = await startSecureOrigin(t, answerS3)
-const endpoint = `https://${secureName}:${origin.port}`
-
-function answerS3(req: IncomingMessage, res: ServerResponse): void {
-  const { pathname, searchParams } = new URL(req.url ?? '', endpoint)
-  const tags: Readonly<Record<string, string>> = {
-    uploads: '<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>',
-    uploadId: '<CompleteMultipartUploadResult><ETag>"whole"</ETag></CompleteMultipartUploadResult>',
-    'list-type': '<ListBucketResult><KeyCount>1</KeyCount><Contents><Key>a key</Key></Contents></ListBucketResult>',
-  }
-  const tag = Object.keys(tags).find(name => searchParams.has(name) && req.method !== 'PUT')
-  const content = req.method === 'GET' ? `content of ${decodeURIComponent(pathname)}` : ''
-  req.once('end', () => res.setHeader('ETag', '"etag"').end(tag === undefined ? content : tags[tag]))
-}
+const { origin, objects, unsigned } = await startS3(t)
+const endpoint = origin.url
 
 const gateway = await startForward(t, {
   lookup: async () => ['127.0.0.1'],
-  env: {
-    KEYS: JSON.stringify({
-      ...{ AccessKeyId: keys.accessKeyId, SecretAccessKey: keys.secretAccessKey, SessionToken: keys.sessionToken },
-    }),
-  },
+  env: { KEYS: secretKeys },
   config: {
     Proxy: { CaFile: secureCaFile },
     Secrets: [{ Name: 'aws', FromEnv: 'KEYS' }],
     Credentials: [{ Name: 'aws', Type: 'Aws', Secret: 'aws', Services: ['s3'], Regions: [region] }],
-    Upstreams: [{ Host: `${secureName}:${origin.port}`, Credential: 'aws' }],
+    Upstreams: [{ Host: new URL(endpoint).host, Credential: 'aws' }],
   },
 })
 await gateway.policy({ name: 'held', default: 'Hitl' })
@@ -68,51 +47,25 @@ async function clientOf(more: Readonly<Record<string, unknown>> = {}): Promise<S
 }
 const client = await clientOf()
 const place = { Bucket: 'bucket', Key: 'a folder/ü +~(1).txt' }
-
-/** Whether a request is signed with the real keys, by the signer of AWS. */
-async function isSigned({ method, target, rawHeaders, headers, sha256 }: Seen): Promise<boolean> {
-  const { pathname, searchParams } = new URL(target, endpoint)
-  const [, names = ''] = /SignedHeaders=([^,]+)/.exec(headers.authorization ?? '') ?? []
-  const pairs = Array.from({ length: rawHeaders.length / 2 }, (_, i) => rawHeaders.slice(2 * i, 2 * i + 2))
-  const isNamed = ([name = '']: readonly string[]) => names.split(';').includes(name.toLowerCase())
-  const signer = new SignatureV4({
-    ...{ credentials: keys, region, service: 's3', sha256: Sha256, uriEscapePath: false, applyChecksum: false },
-  })
-  const time = String(headers['x-amz-date']).replace(/^(....)(..)(..)T(..)(..)(..)Z$/, '$1-$2-$3T$4:$5:$6Z')
-  const request = {
-    ...{ method, protocol: 'https:', hostname: secureName, path: pathname },
-    query: Object.fromEntries(searchParams),
-    headers: Object.fromEntries(pairs.filter(isNamed)),
-  }
-  const { headers: right } = await signer.sign(request, { signingDate: new Date(time) })
-  const digest = String(headers['x-amz-content-sha256'])
-  const isDigestRight = !/^[0-9a-f]{64}$/.test(digest) || digest === (sha256 || createHash('sha256').digest('hex'))
-  return right['authorization'] === headers.authorization && isDigestRight
-}
-
-/** Requests since the last look that the keys of the gateway have not signed. */
-async function unsigned(): Promise<readonly string[]> {
-  const found: string[] = []
-  for (const seen of origin.seen.splice(0)) if (!(await isSigned(seen))) found.push(`${seen.method} ${seen.target}`)
-  return found
-}
+const path = `/bucket/${place.Key}`
 
 t.test('objects are read and listed, whatever stands in their names', async t => {
   const { Body } = await client.send(new GetObjectCommand(place))
   t.equal(await Body?.transformToString(), `content of /bucket/${place.Key}`)
   const { Contents } = await client.send(new ListObjectsV2Command({ Bucket: 'bucket', Prefix: 'a b&c=d/é*' }))
   t.equal(Contents?.[0]?.Key, 'a key')
-  t.strictSame(await unsigned(), [])
+  t.strictSame(unsigned(), [])
 })
 
 t.test('a text is written whole, and a stream without being held', async t => {
   await client.send(new PutObjectCommand({ ...place, Body: 'a text' }))
-  t.equal(origin.seen.at(-1)?.body.toString(), 'a text')
+  t.equal(String(objects.get(path)), 'a text')
   const ContentLength = 300_000
   const Body = Readable.from([Buffer.alloc(200_000, 1), Buffer.alloc(100_000, 2)])
   await client.send(new PutObjectCommand({ ...place, Body, ContentLength }))
   t.match(origin.seen.at(-1)?.headers, { 'x-amz-decoded-content-length': String(ContentLength) })
-  t.strictSame(await unsigned(), [])
+  t.equal(objects.get(path)?.length, ContentLength)
+  t.strictSame(unsigned(), [])
 })
 
 t.test('a large object is written in parts', async t => {
@@ -124,7 +77,7 @@ t.test('a large object is written in parts', async t => {
   const whole = await client.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload }))
   t.equal(whole.ETag, '"whole"')
   t.equal(origin.seen.length, 3)
-  t.strictSame(await unsigned(), [])
+  t.strictSame(unsigned(), [])
 })
 
 t.test('what waited for a verdict is signed when it is sent', async t => {
@@ -137,6 +90,6 @@ t.test('what waited for a verdict is signed when it is sent', async t => {
   t.equal(origin.seen.length, 0)
   t.equal((await gateway.manage('POST', `/hitl/${id}/approve`)).status, 200)
   t.equal((await written).ETag, '"etag"')
-  t.equal(origin.seen.at(-1)?.body.toString(), 'reviewed')
-  t.strictSame(await unsigned(), [])
+  t.equal(String(objects.get(path)), 'reviewed')
+  t.strictSame(unsigned(), [])
 })
