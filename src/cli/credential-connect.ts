@@ -161,7 +161,7 @@ async function withServers<T>(
     if (parts === undefined) throw new Error('cannot happen: a command has no other threads')
     return await use(parts)
   } finally {
-    upstreams.close()
+    await upstreams.close()
   }
 }
 

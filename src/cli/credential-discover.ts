@@ -65,7 +65,7 @@ export async function run(shell: Shell): Promise<number> {
   } catch (error) {
     throw error instanceof CredentialError ? new StartupError(error.message) : error
   } finally {
-    upstreams.close()
+    await upstreams.close()
   }
 }
 

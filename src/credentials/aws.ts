@@ -12,10 +12,17 @@ import { type CredentialMessage, splitQuery } from './placement.ts'
 import { type AwsKeys, type AwsScope, sha256, signed, unsignedPayload } from './sigv4.ts'
 import { CredentialError } from './state.ts'
 
-/** Keys as `credential_process` of the AWS command line prints them, with their end. */
+/** Keys as `credential_process` of the AWS command line prints them, with their end; or as Vault makes them. */
 export function awsKeys(secret: string, { Name }: CredentialSetting, now: number): Obtained {
   const found = parseJson(secret)
-  const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = isObject(found) ? found : {}
+  const named: Readonly<Record<string, unknown>> = isObject(found) ? found : {}
+  const made: Readonly<Record<string, unknown>> = isObject(named['data']) ? named['data'] : {}
+  const {
+    AccessKeyId = made['access_key'],
+    SecretAccessKey = made['secret_key'],
+    SessionToken = made['session_token'] ?? made['security_token'],
+    Expiration,
+  } = named
   if (typeof AccessKeyId !== 'string' || typeof SecretAccessKey !== 'string') {
     const text = `The secret of ${Name} must be JSON with AccessKeyId and SecretAccessKey.`
     throw new CredentialError('failing', text)

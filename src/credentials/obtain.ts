@@ -2,6 +2,7 @@ import type { AuthorizationServer } from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
+import type { GivenBack } from './given-back.ts'
 import type { Secrets } from './secrets.ts'
 import { CredentialError } from './state.ts'
 
@@ -21,6 +22,8 @@ export interface SourceParts {
   /** By issuer: what its document says, once it was read. */
   readonly servers: Map<string, AuthorizationServer>
   readonly clock: Pick<Clock, 'now'>
+  /** Where what ends with the gateway is kept; absent: it ends by itself. */
+  readonly givenBack?: Pick<GivenBack, 'keep'>
   /** The value that there is, while it may be sent. */
   readonly current?: string | undefined
   /** The token of the agent, for types that are had for it. */

@@ -1,4 +1,6 @@
 /** Secrets in stores that speak HTTP: Vault and OpenBao, those of the clouds, and others with one document a secret. */
+import { parseJson } from '../base/json.ts'
+import { isObject } from '../base/records.ts'
 import type { CredentialSetting, SecretSetting } from '../config/credentials.ts'
 import { hasContentCoding } from '../http/headers.ts'
 import type { OwnAnswer, OwnRequests, PostMessage } from '../upstream/own-requests.ts'
@@ -16,24 +18,83 @@ export interface SecretUrlParts {
   readonly signal: AbortSignal
 }
 
-/** The text of the document. Rejects with a CredentialError, or another error whose message has no value. */
-export async function readSecretUrl(setting: SecretSetting, parts: SecretUrlParts): Promise<string> {
+/** What Vault says of a secret that it has made for the gateway. */
+export interface Leased {
+  readonly id: string
+  /** Milliseconds. */
+  readonly lifetimeMs: number
+  readonly isRenewable: boolean
+}
+
+interface StoreDocument {
+  readonly text: string
+  readonly lease: Leased | undefined
+  /** Of the token that it was read with. */
+  readonly version: number
+}
+
+/** Rejects with a CredentialError, or another error whose message has no value. */
+export async function readSecretUrl(setting: SecretSetting, parts: SecretUrlParts): Promise<StoreDocument> {
   const { FromUrl: url = '', Credential: name, Name } = setting
   const request = requestOf(setting, url)
   const send = async (state: CredentialState | undefined): Promise<OwnAnswer> => {
     const headers = state === undefined ? request.headers : authorized(request, state, parts)
     return parts.ownRequests.ask({ ...request, headers }, parts.signal)
   }
-  const state = name === undefined ? undefined : await usable(name, undefined, parts)
+  let state = name === undefined ? undefined : await usable(name, undefined, parts)
   let answer = await send(state)
   // Vault answers 403 to a token that has ended.
   if (state !== undefined && (answer.status === 401 || answer.status === 403)) {
     const renewed = await usable(state.name, state.version, parts)
-    if (renewed.version !== state.version) answer = await send(renewed)
+    if (renewed.version !== state.version) {
+      state = renewed
+      answer = await send(state)
+    }
   }
   const problem = problemOf(answer)
-  if (problem === undefined) return Buffer.from(answer.body).toString()
-  throw new CredentialError('failing', `The store of the secret ${Name} ${problem}.`)
+  if (problem !== undefined) throw new CredentialError('failing', `The store of the secret ${Name} ${problem}.`)
+  const text = Buffer.from(answer.body).toString()
+  return { text, lease: isOfVault(setting, parts) ? leaseIn(text) : undefined, version: state?.version ?? 0 }
+}
+
+const isOfVault = ({ Credential }: SecretSetting, { credentials }: SecretUrlParts): boolean =>
+  credentials.some(({ Name, Type }) => Name === Credential && Type === 'Vault')
+
+/** Undefined for what is stored: that has an empty id. */
+function leaseIn(text: string): Leased | undefined {
+  const found = parseJson(text)
+  const { lease_id: id, lease_duration: seconds, renewable } = isObject(found) ? found : {}
+  if (typeof id !== 'string' || id === '' || typeof seconds !== 'number' || seconds <= 0) return undefined
+  return { id, lifetimeMs: seconds * 1_000, isRenewable: renewable === true }
+}
+
+/** The token of the store, renewed if that is due. Rejects when there is none. */
+export const storeToken = ({ Credential = '' }: SecretSetting, parts: SecretUrlParts): Promise<CredentialState> =>
+  usable(Credential, undefined, parts)
+
+/** How long it lasts from now on, milliseconds; undefined when it is not renewed. */
+export async function renewLease(
+  setting: SecretSetting,
+  id: string,
+  parts: SecretUrlParts,
+): Promise<number | undefined> {
+  const { status, body } = await askLease(setting, { what: 'renew', id }, parts)
+  return status === 200 ? leaseIn(Buffer.from(body).toString())?.lifetimeMs : undefined
+}
+
+/** What it was given for ends at once. The store may not allow that: then it ends with its time. */
+export const revokeLease = (setting: SecretSetting, id: string, parts: SecretUrlParts): Promise<OwnAnswer> =>
+  askLease(setting, { what: 'revoke', id }, parts)
+
+async function askLease(
+  setting: SecretSetting,
+  { what, id }: { readonly what: 'renew' | 'revoke'; readonly id: string },
+  parts: SecretUrlParts,
+): Promise<OwnAnswer> {
+  const url = new URL(`/v1/sys/leases/${what}`, setting.FromUrl).href
+  const request = requestOf({ ...setting, Body: JSON.stringify({ lease_id: id }) }, url)
+  const headers = authorized(request, await storeToken(setting, parts), parts)
+  return parts.ownRequests.ask({ ...request, headers }, parts.signal)
 }
 
 function problemOf({ status, fields }: OwnAnswer): string | undefined {

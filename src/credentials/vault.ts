@@ -9,7 +9,7 @@ import { CredentialError } from './state.ts'
 /** Life of a token that does not end, such as a root token: it is looked at again, milliseconds. */
 const endlessMs = 3_600_000
 
-/** Renews the token that there is, else logs in. A token that a newer one replaces is revoked. */
+/** Renews the token that there is, else logs in. A token is revoked when a newer one has replaced it, and at the end. */
 export const vaultToken: Obtain = async (setting, parts, signal) => {
   const { current } = parts
   const ask = (path: string, body: object, token?: string) => askVault(setting, parts, { path, body, token, signal })
@@ -22,8 +22,10 @@ export const vaultToken: Obtain = async (setting, parts, signal) => {
   const answer = await ask(new URL(setting.TokenUrl ?? '').pathname, await loginOf(setting, parts))
   if (answer.status !== 200) throw new CredentialError('failing', `Vault answers with status ${answer.status}.`)
   const token = tokenIn(answer, setting)
-  // It ends by itself otherwise.
-  if (current !== undefined) await ask('/v1/auth/token/revoke-self', {}, current).catch(() => {})
+  // With it end the leases of what was read with it.
+  parts.givenBack?.keep(`token of ${setting.Name}`, given =>
+    askVault(setting, parts, { path: '/v1/auth/token/revoke-self', body: {}, token: token.value, signal: given }),
+  )
   return token
 }
 

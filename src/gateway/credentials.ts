@@ -2,9 +2,10 @@ import { StartupError } from '../base/refusals.ts'
 import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import type { Config } from '../config/schema.ts'
 import { AgentKeepers } from '../credentials/agent-keepers.ts'
+import { GivenBack } from '../credentials/given-back.ts'
 import type { CredentialKeeper, KeeperParts } from '../credentials/keeper.ts'
+import type { LeaseParts, SecretLeases } from '../credentials/leases.ts'
 import { type SourceParts, secretOf } from '../credentials/obtain.ts'
-import type { SecretUrlParts } from '../credentials/secret-url.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
 import {
@@ -50,7 +51,8 @@ export interface KeptCredentials {
   reload(): Promise<void>
   /** Reads the secrets again whose files have changed. Call about every second. */
   sweep(): Promise<void>
-  close(): void
+  /** Gives back at their servers what was had for the gateway alone. */
+  close(): Promise<void>
 }
 
 export interface KeptCredentialParts extends SecretPlaces {
@@ -79,8 +81,10 @@ const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
 export async function openKeptCredentials(config: Config, parts: KeptCredentialParts): Promise<KeptCredentials> {
   const { clock } = parts
   const stopping = new AbortController()
-  const secrets = openSecrets(config, { ...parts, need: (...asked) => need(...asked), signal: stopping.signal })
-  const sourceParts = { clock, secrets, ownRequests: parts.ownRequests, servers: new Map() }
+  const givenBack = new GivenBack(clock)
+  const asking = { need: (...asked: Parameters<NeedCredential>) => need(...asked), signal: stopping.signal, givenBack }
+  const secrets = openSecrets(config, { ...parts, ...asking })
+  const sourceParts = { clock, secrets, ownRequests: parts.ownRequests, servers: new Map(), givenBack }
   const listeners: ((state: CredentialState) => unknown)[] = []
   const onState = (state: CredentialState) => {
     table.set(state)
@@ -124,11 +128,13 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
       const changed = await secrets.changed()
       const stale = shared.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))
       await restartAll(stale).catch(() => {})
+      givenBack.sweep()
       await Promise.all(keepers.all.map(({ grant }) => grant?.sweep()))
     },
-    close() {
+    async close() {
       stopping.abort()
       for (const { keeper } of keepers.all) keeper.close()
+      await givenBack.close()
     },
   }
 }
@@ -184,14 +190,24 @@ function openKeepers(config: Config, { clock, sourceParts, onState, notes }: Kee
 }
 
 /** What speaks with stores is loaded when the first one is needed. */
-const openSecrets = (config: Config, parts: KeptCredentialParts & Pick<SecretUrlParts, 'need' | 'signal'>): Secrets =>
-  createSecrets(config.Secrets, {
+function openSecrets(config: Config, parts: KeptCredentialParts & Omit<LeaseParts, 'credentials'>): Secrets {
+  let opened: SecretLeases | undefined
+  const secrets = createSecrets(config.Secrets, {
     ...parts,
     async readUrl(setting) {
-      const { readSecretUrl } = await import('../credentials/secret-url.ts')
-      return readSecretUrl(setting, { ...parts, credentials: config.Credentials })
+      const { SecretLeases } = await import('../credentials/leases.ts')
+      opened ??= new SecretLeases({ ...parts, credentials: config.Credentials })
+      return opened.read(setting)
     },
   })
+  return {
+    read: name => secrets.read(name),
+    async changed() {
+      opened?.sweep()
+      return [...(await secrets.changed()), ...(opened?.changed() ?? [])]
+    },
+  }
+}
 
 /** Those that neither a program nor a store has. Resolves with their names. */
 async function readSecrets({ Secrets }: Config, secrets: Secrets): Promise<ReadonlySet<string | undefined>> {

@@ -41,7 +41,7 @@ export interface Upstreams {
   readonly prices: Prices | undefined
   /** Webhooks and the documents of the identity provider. */
   readonly ownRequests: OwnRequests
-  close(): void
+  close(): Promise<void>
 }
 
 export interface UpstreamDeps {
@@ -109,8 +109,8 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   })
   return {
     ...{ egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests },
-    close() {
-      keptCredentials?.close()
+    async close() {
+      await keptCredentials?.close()
       connections.close()
     },
   }

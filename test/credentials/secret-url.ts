@@ -29,7 +29,7 @@ function open(
   }
   const credentials = [clientSetting({ Name: 'login', ...credential })]
   const parts = { ownRequests: server, clock, credentials, need, signal: new AbortController().signal }
-  return { server, read: () => readSecretUrl(setting, parts) }
+  return { server, read: async () => (await readSecretUrl(setting, parts)).text }
 }
 
 t.test('a document is read with the token of its store', async t => {
