@@ -22,7 +22,7 @@ import {
 } from './consent.ts'
 import type { ClientUse, OwnClients } from './own-clients.ts'
 import { withScopes } from './scopes.ts'
-import type { SealingKeys } from './stored-row.ts'
+import type { GrantedBy, SealingKeys } from './stored-row.ts'
 
 /** Time that a person has, milliseconds. */
 const consentMs = 600_000
@@ -59,22 +59,22 @@ interface KeptDevice extends Pick<BegunDevice, 'deviceCode' | 'pause'> {
 }
 
 /** What is sealed until a consent ends. */
-interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey, ConnectionTerms {
+interface KeptConsent extends Omit<BegunConsent, 'url'>, CredentialKey {
+  readonly terms: ConnectionTerms
   readonly session: string
   readonly device?: KeptDevice | undefined
 }
 
-export interface ConnectionRequest extends ConnectionTerms {
+export interface ConnectionRequest {
+  readonly terms: ConnectionTerms
   readonly key: CredentialKey
   readonly personId: string
   /** Where the server sends the tab back; undefined: the person enters a code at the server instead. */
   readonly redirectUri: string | undefined
 }
 
-/** What is asked for, and as which client. */
-export interface ConnectionTerms {
-  /** Undefined: that of the settings. */
-  readonly clientId: string | undefined
+/** What is asked for, where, and as which client. */
+export interface ConnectionTerms extends GrantedBy {
   /** Scopes of `StepUpScope`. */
   readonly more: readonly string[]
 }
@@ -82,14 +82,14 @@ export interface ConnectionTerms {
 /** Rejects with a CredentialError when its server does not say where people consent. */
 export async function beginConnection(
   setting: CredentialSetting,
-  { key, personId, redirectUri, clientId, more }: ConnectionRequest,
+  { key, personId, redirectUri, terms }: ConnectionRequest,
   parts: ConsentParts,
 ): Promise<BegunConnection> {
   const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
-    parts.clients.use(withScopes(setting, more), clientId, use => ask(requestOf(use)))
+    parts.clients.use(withScopes(setting, terms.more), terms, use => ask(requestOf(use)))
   const session = randomBytes(32).toString('base64url')
   const now = parts.clock.now()
-  const bound = { ...key, clientId, more, session: digestOf(session) }
+  const bound = { ...key, terms, session: digestOf(session) }
   if (redirectUri !== undefined) {
     const { url, ...begun } = await asked(request => beginCodeConsent(request, redirectUri))
     const expiresAt = now + consentMs
@@ -157,13 +157,13 @@ export async function takeConnection(
   const kept = JSON.parse(plain.toString()) as KeptConsent
   const isTab = timingSafeEqual(Buffer.from(kept.session), Buffer.from(digestOf(session)))
   if (!isTab || kept.name !== name) return undefined
-  const { clientId, more, device } = kept
+  const { terms, device } = kept
   return {
     key: { name, subject: kept.subject },
-    terms: { clientId, more },
+    terms,
     async finish(setting, onUntaken) {
       const asked = <T>(ask: (request: ConsentRequest) => Promise<T>) =>
-        clients.use(withScopes(setting, more), clientId, use => ask({ ...requestOf(use), onUntaken }))
+        clients.use(withScopes(setting, terms.more), terms, use => ask({ ...requestOf(use), onUntaken }))
       if (device === undefined) return asked(request => finishCodeConsent(request, kept, answer))
       const isEarly = clock.now() < device.askAt
       const found = isEarly ? device.pause : await asked(request => askDeviceConsent(request, device))

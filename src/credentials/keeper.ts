@@ -168,10 +168,15 @@ export class CredentialKeeper {
 
   /** An upstream wants scopes: those that it does not have, and that none has wanted before. */
   noteWanted(scopes: readonly string[]): readonly string[] {
-    const wanted = lackingScopes(this.setting, scopes, this.#state.grantable)
-    const fresh = wanted.filter(one => !this.#wantedScopes.has(one))
-    const kept = fresh.slice(0, maxWantedScopes - this.#wantedScopes.size)
-    for (const one of kept) this.#wantedScopes.add(one)
+    const { grantable = [] } = this.#state
+    const kept: string[] = []
+    for (const one of lackingScopes(this.setting, scopes, grantable)) {
+      // Those that the settings name are few, and others leave them their place.
+      if (this.#wantedScopes.has(one) || (this.#wantedScopes.size >= maxWantedScopes && !grantable.includes(one)))
+        continue
+      this.#wantedScopes.add(one)
+      kept.push(one)
+    }
     return kept
   }
 

@@ -15,6 +15,7 @@ import { withGrantedScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 import {
   type Granted,
+  type GrantedBy,
   type OpenedRow,
   openOrEmpty,
   openRow,
@@ -45,6 +46,9 @@ export interface ClientUse {
   readonly parts: SourceParts
 }
 
+/** What is recorded of a registration. */
+type NoteOf = (facts: AuditEntry['details']) => AuditEntry
+
 export class OwnClients {
   readonly #parts: OwnClientParts
 
@@ -53,14 +57,13 @@ export class OwnClients {
   }
 
   /**
-   * The client for a consent that a person begins; undefined: that of the settings. It is registered first where that is needed.
-   *
-   * @param noteOf what is recorded of a registration
+   * The client for a consent that a person begins. It is registered first where that is needed.
    */
-  async forConsent(
-    setting: CredentialSetting,
-    noteOf: (facts: AuditEntry['details']) => AuditEntry,
-  ): Promise<string | undefined> {
+  async forConsent(setting: CredentialSetting, noteOf: NoteOf): Promise<GrantedBy> {
+    return { clientId: await this.#clientFor(setting, noteOf), server: serverOf(setting) }
+  }
+
+  async #clientFor(setting: CredentialSetting, noteOf: NoteOf): Promise<string | undefined> {
     if (setting.ClientId !== undefined) return undefined
     const { sourceParts, origin } = this.#parts
     const { server } = await endpointOf(setting, sourceParts, { signal: neverAborts })
@@ -83,16 +86,16 @@ export class OwnClients {
   }
 
   /**
-   * Asks as the client to which something was granted.
-   *
-   * @param clientId undefined: that of the settings. Rejects with a CredentialError when that client has ended
+   * Asks as the client to which something was granted. Rejects with a CredentialError when that client has ended, or the settings
+   * name another server: what one has granted is sent to no other.
    */
   async use<T>(
     setting: CredentialSetting,
-    clientId: string | undefined,
+    { clientId, server }: GrantedBy,
     ask: (use: ClientUse) => Promise<T>,
   ): Promise<T> {
     const { sourceParts, origin } = this.#parts
+    if (server !== undefined && server !== serverOf(setting)) throw endedClient(setting)
     if (setting.ClientId !== undefined) return ask({ setting, parts: sourceParts })
     if (clientId !== undefined && clientId === documentUrlOf(setting, origin))
       return ask({ setting: { ...setting, ClientId: clientId, ClientAuth: 'None' }, parts: sourceParts })
@@ -122,13 +125,13 @@ export class OwnClients {
     signal: AbortSignal,
   ): Promise<Redeemed> {
     const granted = withGrantedScopes(setting, account)
-    return this.use(granted, account?.clientId, use => redeem(use.setting, use.parts, { refreshToken, signal }))
+    return this.use(granted, account ?? {}, use => redeem(use.setting, use.parts, { refreshToken, signal }))
   }
 
   /** False: its server does not say where. */
   revoke(setting: CredentialSetting, revoked: Revocable): Promise<boolean> {
     const signal = AbortSignal.timeout(limitOf(setting))
-    return this.use(setting, revoked.clientId, use => revoke(use.setting, use.parts, { ...revoked, signal }))
+    return this.use(setting, revoked.grantedBy ?? {}, use => revoke(use.setting, use.parts, { ...revoked, signal }))
   }
 
   /** Of this server, for the address that it sends people back to, and not at its end. */
@@ -156,5 +159,11 @@ export class OwnClients {
 
 const keyOf = ({ Name: name = '' }: CredentialSetting): CredentialKey => ({ name, subject: clientSubject })
 
+/** As the settings name it. */
+const serverOf = ({ Issuer, TokenUrl }: CredentialSetting): string | undefined => Issuer ?? TokenUrl
+
 const endedClient = ({ Name }: CredentialSetting): CredentialError =>
-  new CredentialError('needed', `The client to which ${Name} was granted has ended: connect the account again.`)
+  new CredentialError(
+    'needed',
+    `The server or the client to which ${Name} was granted is another one by now: connect the account again.`,
+  )

@@ -90,9 +90,12 @@ export function grantableScopes(setting: CredentialSetting, account: AccountScop
 export const foreignScope = (setting: CredentialSetting, scopes: readonly string[]): string | undefined =>
   scopes.find(one => !nameable(setting).includes(one))
 
-/** What a credential does not have of these. @param grantable what a person can still grant; undefined where that is nobody */
+/** What a credential does not have of these, first what a person can grant. @param grantable undefined where that is nobody */
 export const lackingScopes = (
   setting: CredentialSetting,
   scopes: readonly string[],
   grantable: readonly string[] = [],
-): readonly string[] => scopes.filter(one => grantable.includes(one) || foreignScope(setting, [one]) !== undefined)
+): readonly string[] => [
+  ...scopes.filter(one => grantable.includes(one)),
+  ...scopes.filter(one => foreignScope(setting, [one]) !== undefined),
+]

@@ -22,6 +22,8 @@ export interface AccountFacts {
   readonly login: string | null
   /** Client to which it was granted; absent: that of the settings. */
   readonly clientId?: string | undefined
+  /** Server that granted it, as the settings name it. */
+  readonly server?: string | undefined
   /** Scopes of `StepUpScope` that were asked for, too. */
   readonly more?: readonly string[]
 }
@@ -120,15 +122,19 @@ export function accessOf(
 export interface Revocable {
   readonly token: string
   readonly hint: 'refresh_token' | 'access_token'
-  readonly clientId?: string | undefined
+  readonly grantedBy?: GrantedBy | undefined
 }
 
-export const revocable = (row: OpenedRow | undefined): Revocable | undefined =>
-  row && revocableOf(row.held, row.held.account?.clientId)
+/** Where something was granted, and to whom. */
+export type GrantedBy = Pick<AccountFacts, 'clientId' | 'server'>
 
-export function revocableOf({ refreshToken, access }: Granted, clientId: string | undefined): Revocable | undefined {
-  if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token', clientId }
-  return access && { token: access.token, hint: 'access_token', clientId }
+export const revocable = (row: OpenedRow | undefined): Revocable | undefined =>
+  row && revocableOf(row.held, row.held.account)
+
+export function revocableOf({ refreshToken, access }: Granted, by: GrantedBy | undefined): Revocable | undefined {
+  const grantedBy = by && { clientId: by.clientId, server: by.server }
+  if (refreshToken !== undefined) return { token: refreshToken, hint: 'refresh_token', grantedBy }
+  return access && { token: access.token, hint: 'access_token', grantedBy }
 }
 
 /** A stored token with less left, or with less than half of a short life, milliseconds. */

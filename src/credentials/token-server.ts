@@ -1,6 +1,7 @@
 /** A server that issues tokens: where it is, who the gateway is there, and what its answers mean. */
 import * as oauth from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
+import { httpsUrl } from '../config/formats.ts'
 import { fieldValues, hasContentCoding } from '../http/headers.ts'
 import { assertionTimes, signatureOf } from '../tokens/assertion.ts'
 import { privateKey } from './keys.ts'
@@ -62,12 +63,21 @@ export async function discovered(issuer: string, ask: AskDocument): Promise<oaut
       expected,
       await oauth.discoveryRequest(expected, { algorithm, [oauth.customFetch]: url => ask(url) }),
     )
-  return find('oidc').catch(() =>
+  const server = await find('oidc').catch(() =>
     find('oauth2').catch(error => {
       throw problemOf(error)
     }),
   )
+  const odd = endpoints.find(name => server[name] !== undefined && httpsUrl(String(server[name])) !== undefined)
+  if (odd === undefined) return server
+  throw new CredentialError('failing', `The document of ${issuer} names no https address as ${odd}.`)
 }
+
+/** Where people, tokens and secrets go. */
+const endpoints = [
+  ...(['authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint'] as const),
+  ...(['registration_endpoint', 'revocation_endpoint'] as const),
+]
 
 /** Documents of servers, past the egress guard, without redirects. @param ms for each, milliseconds */
 export function askWith(ownRequests: SourceParts['ownRequests'], signal: AbortSignal, ms: number): AskDocument {

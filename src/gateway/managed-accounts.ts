@@ -28,6 +28,7 @@ import {
   subjectFacts,
 } from '../storage/credentials.ts'
 import type { AgentRecord, AuditEntry } from '../storage/store.ts'
+import { OwnRequestError } from '../upstream/own-requests.ts'
 import { type Base, consoleUrlOf } from './base.ts'
 import type { KeptCredentials } from './credentials.ts'
 
@@ -86,13 +87,13 @@ export class ManagedAccounts {
     const connections = await this.#connections()
     const redirectUri = device ? undefined : redirectUriOf(name, origin ?? '')
     const scopes = await this.#scopesFor(setting, key, added)
-    const asked = { key, more: scopes.more, personId: person.id, redirectUri }
+    const asked = { key, personId: person.id, redirectUri }
     const noteOf = (facts: AuditEntry['details']) =>
       credentialEntry(key, { what: 'registered', at: clock.now(), by, facts })
     const begun = await explained(
       connections.clients
         .forConsent(setting, noteOf)
-        .then(clientId => beginConnection(setting, { ...asked, clientId }, connections)),
+        .then(by => beginConnection(setting, { ...asked, terms: { ...by, more: scopes.more } }, connections)),
     )
     if (isRefusal(begun)) return begun
     const { agentId = null, ownerId = null } = subjectFacts(key.subject)
@@ -122,7 +123,7 @@ export class ManagedAccounts {
     const taken = await takeConnection(given, await this.#connections())
     if (taken === undefined) return refuse('wrong_state', notBegun)
     const { key, terms } = taken
-    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, revocableOf(granted, terms.clientId))
+    const withdraw = (granted: Granted) => void this.#withdraw(setting, key, revocableOf(granted, terms))
     const consented = await explained(taken.finish(setting, withdraw))
     if (isRefusal(consented)) return consented
     // Rights may have been lost since the consent was begun, and while its server was asked.
@@ -143,7 +144,7 @@ export class ManagedAccounts {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
     if (setting.ClientId === undefined) return refuse('wrong_state', `${setting.Name} ${inConsole}`)
-    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, clientId: undefined, more: [] }, by)
+    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, more: [] }, by)
   }
 
   async forget(
@@ -220,8 +221,8 @@ export class ManagedAccounts {
 
   /** In force in all gateways when it resolves. */
   async #keep(key: CredentialKey, consented: KeptGrant, by: By): Promise<ConnectedAccount | Refusal> {
-    const { refreshToken, access, scope, missing, login, clientId, more } = consented
-    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login, clientId, more }
+    const { refreshToken, access, scope, missing, login, clientId, server, more } = consented
+    const account = { by: by.actor, at: this.#parts.clock.now(), scope, login, clientId, server, more }
     const facts = { ...(scope !== null && { scope }), ...(missing.length > 0 && { missing }) }
     const entry = credentialEntry(key, { what: 'connected', at: account.at, by, facts })
     const problem = await explained(this.#grantOf(key).connect({ refreshToken, access, account }, entry))
@@ -244,7 +245,8 @@ export async function endGrant(
 /** What a server, a person there, or what happened meanwhile has refused. */
 export const explained = <T>(asked: Promise<T>): Promise<T | Refusal> =>
   asked.catch(error => {
-    if (error instanceof CredentialError) return refuse('wrong_state', error.message)
+    const isTheirs = error instanceof CredentialError || error instanceof OwnRequestError
+    if (isTheirs) return refuse('wrong_state', error.message)
     throw error
   })
 

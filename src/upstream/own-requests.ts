@@ -22,7 +22,7 @@ export interface PostMessage {
 }
 
 /** There is no usable answer. The text names the host alone: URLs of webhooks often hold a key. */
-class OwnRequestError extends Error {
+export class OwnRequestError extends Error {
   override readonly name = 'OwnRequestError'
 }
 

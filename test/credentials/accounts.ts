@@ -89,7 +89,7 @@ t.test('a consent opens for the person, the tab and the credential that began it
   const parts = { table, sealingKeys, clients, clock }
   const key = keyFor(setting('Agent'), agent)
   const redirectUri = 'https://gateway.example/console/connected/mail'
-  const asked = { key, personId: 'anna', redirectUri, clientId: undefined, more: [] }
+  const asked = { key, personId: 'anna', redirectUri, terms: { more: [] } }
   const { url, session } = await beginConnection(setting('Agent'), asked, parts)
   const answer = new URLSearchParams({ state: new URL(url).searchParams.get('state')!, code: 'c' })
   const given = { name: 'mail', personId: 'anna', session, answer }

@@ -38,8 +38,7 @@ async function begun(more: object = {}) {
     key: { name: 'mail', subject: 'agent a 1' },
     personId: 'ada',
     redirectUri: undefined,
-    clientId: undefined,
-    more: [],
+    terms: { more: [] },
   }
   const begun = (await beginConnection(setting, asked, parts)) as BegunConnection & {
     readonly device: NonNullable<BegunConnection['device']>

@@ -130,3 +130,18 @@ t.test('a grant that was withdrawn needs a person', async t => {
   t.strictSame(problem, { kind: 'needed', text: 'The token server answers invalid_grant (status 400).' })
   t.strictSame(attempts, ['needed'])
 })
+
+t.test('people are told of few scopes that an upstream wants, each once, and of all that they can grant', async t => {
+  const keeper = new CredentialKeeper(clientSetting({ Type: 'Connect', Scope: 'read', StepUpScope: 'write' }), {
+    ...{ clock: createClock(), onState: () => {}, onAttempt: () => {} },
+    obtain: async () => ({ value: 'v', lifetimeMs: 60_000, grantable: ['write'] }),
+  })
+  await keeper.renewed(undefined)
+  t.strictSame(keeper.noteWanted(['read', 'odd-0', 'odd-0']), ['odd-0'], 'it has read')
+  const odd = Array.from({ length: 20 }, (_, i) => `odd-${i}`)
+  t.equal(keeper.noteWanted(odd).length, 7)
+  t.strictSame(keeper.noteWanted([...odd, 'write']), ['write'])
+  t.strictSame(keeper.noteWanted([...odd, 'write']), [])
+  t.strictSame(keeper.wantedScopes.slice(0, 2), ['write', 'odd-0'])
+  t.equal(keeper.wantedScopes.length, 9)
+})

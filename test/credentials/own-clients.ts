@@ -49,7 +49,7 @@ function open(more: object = {}, at: string = origin) {
     requestId: null,
     details,
   })
-  const consent = (of = clients, what = setting) => of.forConsent(what, noteOf)
+  const consent = async (of = clients, what = setting) => (await of.forConsent(what, noteOf)).clientId
   const renew = (clientId: string | undefined, of = clients) =>
     of.redeem(
       setting,
@@ -95,7 +95,7 @@ t.test('a secret that has ended is not sent', async t => {
   given.client_secret_expires_at = clock.now() / 1_000 + 3_600
   await consent()
   clock.advance(3_600_000)
-  await t.rejects(renew('c-1'), { kind: 'needed', message: /has ended/ })
+  await t.rejects(renew('c-1'), { kind: 'needed', message: /is another one/ })
   t.equal(server.asked.length, 1)
 })
 
@@ -106,7 +106,7 @@ t.test('a client that its server has forgotten is registered again by the next c
   server.onAsk = () => Object.assign(server, { status: 401, answer: { error: 'invalid_client' } })
   await t.rejects(renew('c-1'), { code: 'invalid_client' })
   server.onAsk = answers
-  await t.rejects(renew('c-1'), { kind: 'needed', message: /has ended/ })
+  await t.rejects(renew('c-1'), { kind: 'needed', message: /is another one/ })
   t.equal(server.asked.length, 2)
   t.equal(await consent(), 'c-2')
   server.onAsk = () => Object.assign(server, { status: 400, answer: { error: 'server_error' } })
@@ -119,7 +119,7 @@ t.test('a client is used at the server, and for the address, that it was registe
   const { consent, renew, make, server, clients } = open()
   await consent()
   const moved = make('https://other.example')
-  await t.rejects(renew('c-1', moved), { message: /has ended/ })
+  await t.rejects(renew('c-1', moved), { message: /is another one/ })
   t.equal(await consent(moved), 'c-2')
   const elsewhere = { ...setting, Issuer: 'https://evil.example' }
   server.documents.set('https://evil.example/.well-known/openid-configuration', {
@@ -127,8 +127,8 @@ t.test('a client is used at the server, and for the address, that it was registe
   })
   const { length } = server.asked
   await t.rejects(
-    clients.use(elsewhere, 'c-1', async () => 'asked'),
-    { message: /has ended/ },
+    clients.use(elsewhere, { clientId: 'c-1' }, async () => 'asked'),
+    { message: /is another one/ },
   )
   await t.rejects(consent(clients, elsewhere), { message: /registers no clients/ })
   t.equal(server.asked.length, length, 'no secret went there')
@@ -170,6 +170,30 @@ t.test('a client of the settings is used as it is', async t => {
   const { clients, consent, server } = open()
   const own = { ...setting, ClientId: 'own' }
   t.equal(await consent(clients, own), undefined)
-  t.equal(await clients.use(own, 'c-1', async use => use.setting.ClientId), 'own')
+  t.equal(await clients.use(own, { clientId: 'c-1' }, async use => use.setting.ClientId), 'own')
   t.equal(server.asked.length, 0)
+})
+
+t.test('what one server has granted is sent to no other, whatever client it was granted to', async t => {
+  const { clients, server } = open({ client_id_metadata_document_supported: true })
+  const own = { ...setting, ClientId: 'own' }
+  for (const what of [setting, own]) {
+    const by = await clients.forConsent(what, () => t.fail('nothing is registered') as never)
+    t.equal(by.server, issuer)
+    const asked = async () => 'asked'
+    t.equal(await clients.use(what, by, asked), 'asked')
+    const message = /server or the client .* is another one by now/
+    await t.rejects(clients.use({ ...what, Issuer: 'https://evil.example' }, by, asked), { message })
+    const revoked = { token: 'refresh-canary', hint: 'refresh_token', grantedBy: by } as const
+    await t.rejects(clients.revoke({ ...what, Issuer: 'https://evil.example' }, revoked), { message })
+  }
+  t.equal(server.asked.length, 0)
+})
+
+t.test('a document that names an address without TLS, or none, is of no use', async t => {
+  for (const at of ['http://idp.example/register', '//idp.example', 7, 'file:///etc/passwd']) {
+    const { consent, server } = open({ registration_endpoint: at })
+    await t.rejects(consent(), { message: /names no https address as registration_endpoint/ })
+    t.equal(server.asked.length, 0)
+  }
 })

@@ -36,6 +36,7 @@ const settings: GatewaySetup = {
       { ...ofServer, Name: 'team', Per: 'Owner' },
       { ...ofServer, Name: 'all', Per: 'All' },
       { Name: 'own', Type: 'Connect', Issuer: provider.url },
+      { Name: 'inside', Type: 'Connect', Issuer: 'https://127.0.0.1:1', ClientId: 'gateway', ClientAuth: 'None' },
       { ...ofServer, Name: 'mcp', McpServer: `${provider.url}/mcp` },
       { Name: 'fixed', Secret: 'key' },
     ],
@@ -139,6 +140,8 @@ t.test('the server of a credential without a client may read who the gateway is,
   t.match(await begin({ agentId: anna.id }, undefined, 'own'), { status: 409, detail: /registers no clients/ })
   const put = await send('PUT', '/credentials/own/token', { agentId: anna.id, refreshToken: 'r' })
   t.match(put, { status: 409, detail: /has no ClientId/ })
+  const inside = await begin({ agentId: anna.id }, undefined, 'inside')
+  t.match(inside, { status: 409, detail: /^127\.0\.0\.1: / })
 })
 
 t.test('requests of an agent get its own account, and no other agent gets it', async t => {
