@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -103,6 +104,23 @@ t.test('the commands of the page render', async t => {
     t.equal(problemsOf(template(values.trim().split(/ +/))), '', command)
   }
   t.equal(commands.length, 2)
+})
+
+t.test('what the page makes with kubectl before is what the chart reads, and what it forwards is there', async t => {
+  // There is no cluster: kubectl says what it would send to one.
+  const dry = 'kubectl() { command kubectl "$@" --dry-run=client --output json; }'
+  const said = execFileSync('bash', ['-euc', `${dry}\n${commandsOf('kubernetes.md', 'kubectl')}`], { encoding: 'utf8' })
+  const [namespace, secret] = said.split(/^(?=\{)/m).map(text => JSON.parse(text))
+  t.equal(namespace.metadata.name, 'agents')
+  t.match(secret.metadata, { name: 'gateway', namespace: 'agents' })
+  const known = new Set([...settingsOf(schema)].map(([path]) => path.join('__').toUpperCase()))
+  const names = Object.keys(secret.data)
+  t.ok(names.length > 0 && names.every(name => known.has(name)), names.join())
+  const objects = template(['--set', 'existingSecret=gateway'], 'gateway')
+  t.strictSame(podOf(objects).containers[0].envFrom, [{ secretRef: { name: 'gateway' } }])
+  const [, service, port] = /service\/(\S+) (\d+)/.exec(commandsOf('kubernetes.md', 'kubectl forward')) ?? []
+  const forwarded = objects.find(({ kind, metadata }) => kind === 'Service' && metadata.name === service)
+  t.match(forwarded?.spec.ports, [{ port: Number(port) }])
 })
 
 t.test('the sidecar is a pod that Kubernetes accepts', async t => {
