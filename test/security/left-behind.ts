@@ -30,13 +30,15 @@ t.test('entries of the audit trail that an agent causes are short, whatever it s
         res.writeHead(200, { 'Content-Type': 'application/json' })
         res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
       }),
-    config: { HumanInTheLoop: { TimeoutSeconds: 1 } },
+    // Long enough to withdraw or approve one on a busy machine.
+    config: { HumanInTheLoop: { TimeoutSeconds: 6 } },
   })
   const { bot, call, hold, proxy, origin, approve, newBot } = review
   const url = origin.url + longPath
+  // This one expires beside the others.
+  await hold(longPath)
   const id = await hold(longPath, { headers: { 'Idempotency-Key': 'k'.repeat(255), 'X-Long': 'x'.repeat(800) } })
   t.equal((await call('DELETE', `/hitl/${id}`, { token: bot.token })).status, 200)
-  await hold(longPath)
   const granted = await hold(longPath, { body: 'other' })
   await (await approve(granted, { grant: { minutes: 5, maxUses: 9, path: '/**' } })).text()
   t.equal((await proxy(bot.token, url, { method: 'POST', body: 'x' })).status, 200)
