@@ -12,11 +12,20 @@ export type Check = (value: unknown) => readonly FieldError[]
 /** Mistakes with a suggestion: a hostile body has thousands, and each takes time. */
 const maxSuggestions = 10
 
+/** By document, and then by pointer: gateways of one process share what was compiled. */
+const known = new WeakMap<object, (pointer: string) => Check>()
+
 /**
  * Checks by schemas of a document, such as openapi.json, named by their JSON pointer. Each is compiled when it is first
  * used: most gateways use few of them.
  */
 export function createChecks(document: object): (pointer: string) => Check {
+  const checkOf = known.get(document) ?? makeChecks(document)
+  known.set(document, checkOf)
+  return checkOf
+}
+
+function makeChecks(document: object): (pointer: string) => Check {
   const ajv = new Ajv2020({
     allErrors: true,
     // Errors then name the schema, which has the names to suggest.
@@ -27,14 +36,11 @@ export function createChecks(document: object): (pointer: string) => Check {
     validateFormats: false,
   })
   ajv.addSchema(document, 'openapi.json')
-  return pointer => {
-    let compiled: ValidateFunction | undefined
-    return value => {
-      compiled ??= ajv.compile({ $ref: `openapi.json#${pointer}` })
-      return compiled(value)
-        ? []
-        : (compiled.errors ?? []).map((error, index) => describe(error, index < maxSuggestions))
-    }
+  const compiled = new Map<string, ValidateFunction>()
+  return pointer => value => {
+    const check = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi.json#${pointer}` })
+    compiled.set(pointer, check)
+    return check(value) ? [] : (check.errors ?? []).map((error, index) => describe(error, index < maxSuggestions))
   }
 }
 
