@@ -11,7 +11,7 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundleOptions } from './fixtures/bundle.ts'
+import { bundleOptions, bundleWorkers } from './fixtures/bundle.ts'
 import { consoleBuild } from './fixtures/console-build.ts'
 import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
@@ -35,6 +35,8 @@ const unmeasured = [
   /^test\/(agents\/secret|hitl\/model|limits\/fleet|llm\/usage-reader|proxy\/own-shortage|upstream\/http1-tls)\.ts$/,
 ]
 const isMeasured = (file: string): boolean => !unmeasured.some(kind => kind.test(file))
+/** What reads the threads of a gateway from their sources, and measures them: tests of what those do. */
+const ofThreads = /^test\/(agents|cli|lifecycle|policies|runtime|storage|threads)\//
 /** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
 const alsoInFleet = [
   'test/management/policy-hits.ts',
@@ -154,12 +156,16 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
   const waiting = [...divided(files)]
-  const node = await bundleOptions()
+  // Writing them takes as long as twenty gateways gain.
+  const workers = files.length > mostFiles ? await bundleWorkers() : undefined
+  const fromSources = await bundleOptions()
+  const fromBundles = await bundleOptions(workers)
   const work = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
       const [first = ''] = group
       const folder = measured && isMeasured(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
+      const node = ofThreads.test(first) ? fromSources : fromBundles
       const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage }, node })
       for (const result of results) tellResult(result)
       cpuOfShared += sharedCpuMs
@@ -167,6 +173,7 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
+  if (workers !== undefined) rmSync(workers, { recursive: true })
 }
 
 function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void {
