@@ -108,6 +108,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'clients/run/scripts/fetch',
     'clients/run/scripts/http',
     'clients/run/scripts/undici',
+    'packages/image',
   ],
 }
 
