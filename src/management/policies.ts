@@ -13,7 +13,7 @@ import { bodyOf, done, type Handlers, ifMatch, type ManagementCall, textsOf } fr
 import { readIdempotencyKey } from './idempotency.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
-import { evidenceFor } from './policy-changes.ts'
+import { evidenceOf } from './policy-changes.ts'
 
 /** Operations of spec 4.3, and those that change policies. */
 export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
@@ -41,20 +41,24 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
     async createPolicy(call) {
       const key = readIdempotencyKey(call)
       if (isRefusal(key)) return key
-      const editor = await editorOf(call, parts)
+      const editor = await editorOf(call, [call.body], parts)
       if (isRefusal(editor)) return editor
       const entry = await book.create(call.body, editor, key !== undefined)
       if (isRefusal(entry)) return entry
       return jsonReply(201, detail(entry), ['Location', `/policies/${entry.document.name}`, ...tagOf(entry)])
     },
     async pushPolicies(call) {
-      const pushed = await book.push(bodyOf<PolicyPush>(call), by(call))
+      const push = bodyOf<PolicyPush>(call)
+      const editor = await editorOf(call, push.dryRun === true ? [] : push.policies, parts)
+      if (isRefusal(editor)) return editor
+      const pushed = await book.push(push, editor)
       return isRefusal(pushed) ? pushed : jsonReply(200, pushed)
     },
     async replacePolicy(call) {
-      const editor = await editorOf(call, parts)
+      const body = bodyOf<object>(call)
+      const editor = await editorOf(call, [{ name: call.named, ...body }], parts)
       if (isRefusal(editor)) return editor
-      const entry = await book.replace(call.named, bodyOf<object>(call), editor)
+      const entry = await book.replace(call.named, body, editor)
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))
     },
     async deletePolicy(call) {
@@ -114,14 +118,14 @@ function warningsOf(
   return policyWork.run(thread => thread.call('lint', [document, language, now]), left)
 }
 
-async function editorOf(call: ManagementCall, parts: ManagementParts): Promise<PolicyEditor | Refusal> {
-  const evidence = await evidenceFor(call, parts)
-  const about = {
-    comment: textsOf(call)['comment'],
-    versions: ifMatch(call),
-    ...(evidence === undefined ? {} : { evidence }),
-  }
-  return call.problemNow() ?? { ...by(call), ...about }
+/** @param documents that are saved */
+async function editorOf(
+  call: ManagementCall,
+  documents: readonly unknown[],
+  parts: ManagementParts,
+): Promise<PolicyEditor | Refusal> {
+  const evidence = await evidenceOf(documents, call, parts)
+  return call.problemNow() ?? { ...by(call), comment: textsOf(call)['comment'], versions: ifMatch(call), evidence }
 }
 
 function summarise({ document, source }: PolicyEntry) {

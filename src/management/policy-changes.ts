@@ -1,7 +1,9 @@
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { DraftSubject } from '../policies/draft.ts'
+import type { PolicyEditor } from '../policies/edit.ts'
 import { namedAgents, type RuleEvidence } from '../policies/evidence.ts'
+import type { PolicyDocument } from '../policy/language/format.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
 import type { ManagementParts } from './parts.ts'
@@ -122,25 +124,33 @@ export async function subjectOf(
   }
 }
 
-/** What was recorded of the requests that new rules match; null: it cannot be told. Undefined: no rule names an agent. */
-export async function evidenceFor(
+/** By policy, what was recorded of the requests that its new rules match; null: it cannot be told. Others name no agent. */
+export async function evidenceOf(
+  documents: readonly unknown[],
   call: ManagementCall,
-  parts: Pick<ManagementParts, 'registry' | 'book' | 'recording' | 'policyWork' | 'language'>,
-): Promise<readonly RuleEvidence[] | null | undefined> {
-  const { registry, book, recording, policyWork, language } = parts
-  const body = bodyOf<object>(call)
-  // Most policies are for all of their agents, and are not compiled twice.
-  if (!recording.isOn || !JSON.stringify(body).includes('agent.id')) return undefined
-  const entry = await book.check(call.named === '' ? body : { name: call.named, ...body })
-  if (isRefusal(entry)) return null
-  const { document } = entry
-  const before = book.entry(document.name)?.document
-  const agents = namedAgents(document, before).flatMap(id => registry.get(id) ?? [])
-  if (agents.length === 0) return undefined
+  parts: ManagementParts,
+): Promise<NonNullable<PolicyEditor['evidence']>> {
+  const found = new Map<string, readonly RuleEvidence[] | null>()
+  for (const document of documents) {
+    // Most policies are for all of their agents, and are not compiled twice.
+    if (!parts.recording.isOn || !JSON.stringify(document).includes('agent.id')) continue
+    const entry = await parts.book.check(document)
+    if (!isRefusal(entry)) await addEvidence(found, entry.document, call, parts)
+  }
+  return found
+}
+
+async function addEvidence(
+  found: Map<string, readonly RuleEvidence[] | null>,
+  document: PolicyDocument,
+  { left }: ManagementCall,
+  parts: ManagementParts,
+): Promise<void> {
+  const before = parts.book.entry(document.name)?.document
+  const agents = namedAgents(document, before).flatMap(id => parts.registry.get(id) ?? [])
+  if (agents.length === 0) return
   const subjects = await Promise.all(agents.map(agent => subjectOf(agent, 0, parts)))
-  const found = await policyWork.run(
-    thread => thread.call('evidence', [document, before, subjects, language]),
-    call.left,
-  )
-  return isRefusal(found) ? null : found
+  const order = [document, before, subjects, parts.language] as const
+  const evidence = await parts.policyWork.run(thread => thread.call('evidence', [...order]), left)
+  found.set(document.name, isRefusal(evidence) ? null : evidence)
 }

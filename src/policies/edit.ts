@@ -13,8 +13,8 @@ export interface PolicyEditor {
   readonly requestId: string | null
   /** Why; for the entry of the trail. */
   readonly comment?: string | undefined
-  /** What was recorded of the requests that new rules match; null: it cannot be told. */
-  readonly evidence?: readonly RuleEvidence[] | null
+  /** By policy, what was recorded of the requests that its new rules match; null: it cannot be told. */
+  readonly evidence?: ReadonlyMap<string, readonly RuleEvidence[] | null>
   /** Versions of the policy that is replaced, one of which it must have; absent: any. */
   readonly versions?: readonly string[] | undefined
 }
@@ -56,7 +56,7 @@ export async function createPolicy(
   }
   if (active.inForce.has(name)) return existing()
   const record = { name, document: JSON.stringify(entry.document), createdAt: now, updatedAt: now }
-  const details = { after: entry.compiled.version, ...reasonsOf(by), document: entry.document }
+  const details = { after: entry.compiled.version, ...reasonsOf(by, name), document: entry.document }
   const audit = { at: now, ...actorOf(by), action: 'policy.create', subject: name, details }
   const stored = await keep(parts, entry, record, () => store.policies.insert(record, audit))
   return stored === 'exists' ? existing() : entry
@@ -75,7 +75,7 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
   const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt }
   const versions = { before: before.compiled.version, after: entry.compiled.version }
-  const details = { ...versions, ...reasonsOf(by), document: entry.document }
+  const details = { ...versions, ...reasonsOf(by, name), document: entry.document }
   const audit = { at: clock.now(), ...actorOf(by), action: 'policy.replace', subject: name, details }
   const stored = await keep(parts, entry, record, () =>
     store.policies.update(record, audit, by.versions === undefined ? undefined : before.updatedAt),
@@ -89,11 +89,11 @@ const changedBefore = refuse(
   'If-Match does not name the version of this policy: somebody changed it. Read it again before you replace it.',
 )
 
-const actorOf = ({ actor, requestId }: PolicyEditor) => ({ actor, requestId })
+export const actorOf = ({ actor, requestId }: PolicyEditor) => ({ actor, requestId })
 
-const reasonsOf = ({ comment, evidence }: PolicyEditor) => ({
+export const reasonsOf = ({ comment, evidence }: PolicyEditor, name: string) => ({
   ...(comment === undefined || comment === '' ? {} : { comment }),
-  ...(evidence === undefined ? {} : { evidence }),
+  ...(evidence?.has(name) ? { evidence: evidence.get(name) } : {}),
 })
 
 /** Resolves when the policy is in force. */

@@ -1,7 +1,7 @@
 /** Puts several policies in the place of those made over the API before, in one commit. */
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { PolicyEdit } from '../storage/store.ts'
-import type { EditParts, PolicyEditor } from './edit.ts'
+import { actorOf, type EditParts, type PolicyEditor, reasonsOf } from './edit.ts'
 import { type PolicyEntry, prepare } from './entry.ts'
 
 export interface PolicyPush {
@@ -39,14 +39,18 @@ export async function pushPolicies(parts: EditParts, push: PolicyPush, by: Polic
     ({ document: { name }, compiled }) => ![undefined, compiled.version].includes(versionOf(name)),
   )
   const now = clock.now()
+  const actor = actorOf(by)
   const edits = [
-    ...created.map(entry => editOf(entry, { at: now, ...by, action: 'policy.create' }, {})),
-    ...replaced.map(entry =>
-      editOf(entry, { at: now, ...by, action: 'policy.replace' }, { before: versionOf(entry.document.name) }),
+    ...created.map(entry =>
+      editOf(entry, { at: now, ...actor, action: 'policy.create' }, reasonsOf(by, nameOf(entry))),
     ),
+    ...replaced.map(entry => {
+      const reasons = { before: versionOf(nameOf(entry)), ...reasonsOf(by, nameOf(entry)) }
+      return editOf(entry, { at: now, ...actor, action: 'policy.replace' }, reasons)
+    }),
     ...removed.map((name): PolicyEdit => {
       const details = { before: versionOf(name) }
-      return { name, policy: undefined, entry: { at: now, ...by, action: 'policy.remove', subject: name, details } }
+      return { name, policy: undefined, entry: { at: now, ...actor, action: 'policy.remove', subject: name, details } }
     }),
   ]
   const changed = [...created, ...replaced]
@@ -60,15 +64,16 @@ export async function pushPolicies(parts: EditParts, push: PolicyPush, by: Polic
   return { created: namesOf(created), replaced: namesOf(replaced), removed, unchanged: namesOf(unchanged) }
 }
 
-const namesOf = (entries: readonly PolicyEntry[]) => entries.map(({ document }) => document.name)
+const nameOf = ({ document }: PolicyEntry): string => document.name
+const namesOf = (entries: readonly PolicyEntry[]) => entries.map(nameOf)
 
 function editOf(
   { document, compiled, createdAt }: PolicyEntry,
   audit: Omit<PolicyEdit['entry'], 'subject' | 'details'>,
-  before: object,
+  more: object,
 ): PolicyEdit {
   const { name } = document
-  const details = { ...before, after: compiled.version, document }
+  const details = { ...more, after: compiled.version, document }
   const policy = { name, document: JSON.stringify(document), createdAt, updatedAt: createdAt }
   return { name, policy, entry: { ...audit, subject: name, details } }
 }

@@ -87,6 +87,9 @@ t.test('a policy that is narrowed holds what was not recorded, and is put in for
   t.equal((await manage('PUT', '/policies/narrowed', again)).status, 200)
   const [replaced] = JSON.parse((await manage('GET', '/audit?action=policy.replace&subject=narrowed')).text).items
   t.notOk('evidence' in replaced.details)
+  await manage('PUT', '/policies', { policies: [{ ...policy, name: 'pushed' }, again], prune: false })
+  const [pushed] = JSON.parse((await manage('GET', '/audit?action=policy.create&subject=pushed')).text).items
+  t.strictSame(pushed.details.evidence, evidence)
   t.equal((await manage('PUT', `/agents/${bot.id}/policy`, { policyName: 'narrowed' })).status, 200)
   const statusOf = async (path: string, method = 'GET') => {
     const answer = await proxy(bot.token, origin.url + path, { method })
