@@ -49,9 +49,10 @@ export function evidenceOf(
   const rules = newRules(document, before).filter(rule => agentsOf(rule).length > 0)
   const named = compileDocument(document, language).policy.rules.flatMap(rule => leavesOf(rule, ''))
   const fields = new Set(named.map(({ condition }) => condition.field))
-  const recorded = subjects.flatMap(subject => recordedOf(subject, fields))
+  const recorded = new Map(subjects.map(subject => [subject.agent.id, recordedOf(subject, fields)]))
   return rules.map(rule => {
-    const matched = [...matchedBy(rule, recorded)].sort((one, other) => other.count - one.count)
+    const ofAgents = [...new Set(agentsOf(rule))].flatMap(id => recorded.get(id) ?? [])
+    const matched = [...matchedBy(rule, ofAgents)].sort((one, other) => other.count - one.count)
     const timeOf = (at: number) => (matched.length === 0 ? null : new Date(at).toISOString())
     return {
       rule: rule.name,
