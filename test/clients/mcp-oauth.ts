@@ -85,7 +85,8 @@ t.test('what an MCP server says is enough to call it, once a person has consente
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const call = () => gateway.proxy(token, url.href, { method: 'POST', headers, body })
-  t.match(await (await call()).text(), /credential_needed|-32010/)
+  const needed = { code: -32_010, data: { code: 'credential_needed', status: 403, credential: 'mcp' } }
+  t.match(await (await call()).json(), { id: 1, error: needed })
   t.strictSame(seen, [], 'nothing is sent without a token')
   const env = { SYSTEM__SERVER__HTTP__PORT: String(gateway.port), AGENT_GATEWAY_TOKEN: gateway.adminToken }
   const command = run(env, 'connect', 'mcp', '--param', 'prompt=consent')

@@ -11,13 +11,16 @@ import { isFromMcp, maxCancellation, type RpcId, readCancellation, readRpcCall }
 import { RpcAnswer } from './rpc-answer.ts'
 
 /**
- * Refusals by a policy or a person, and of requests that contradict themselves. The others stay HTTP statuses: clients log
- * in again on 401 and slow down on 429.
+ * Refusals by a policy or a person, of requests that contradict themselves, and for want of what a person must grant. The others stay
+ * HTTP statuses: clients log in again on 401 and slow down on 429.
  */
 const saidInRpc = new Set<RefusalCode>([
   'policy_denied',
   'policy_error',
   'mcp_mismatch',
+  'credential_needed',
+  'credential_scope_needed',
+  'own_token_needed',
   'hitl_queue_full',
   'hitl_storage_full',
 ])
