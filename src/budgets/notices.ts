@@ -2,7 +2,7 @@
 import { rowOf, type SpendRowState } from '../limits/spend-lease.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { SpendNotice, SpendTable } from '../storage/store.ts'
-import { type BudgetRule, scaleOf } from './rules.ts'
+import { type BudgetRule, scaleOf, spentText, unitText } from './rules.ts'
 
 export interface BudgetNoticesOptions {
   readonly ruleOf: (budget: string) => BudgetRule | undefined
@@ -52,10 +52,9 @@ function textsOf(rule: BudgetRule, { key, level, currency, state, now }: NoticeF
   const { budget, holder, until } = rowOf(key)
   const scale = scaleOf(rule.unit)
   const [spent, limit] = [state.spent / scale, ((rule.limit ?? 0) + state.raised) / scale]
-  const unit = rule.unit === 'Money' ? currency : rule.unit.toLowerCase()
+  const unit = unitText(rule, currency)
   const facts = { budget, holder, spent, limit, unit, resetsAt: new Date(until).toISOString() }
-  const shown = (amount: number) => (rule.unit === 'Money' ? amount.toFixed(2) : String(amount))
-  const cause = `${budget}: ${shown(spent)} of ${shown(limit)} ${unit}`
+  const cause = `${budget}: ${spentText(rule, state, currency)}`
   const whose = {
     agentId: rule.of === 'Agent' ? holder : '',
     ...(rule.of === 'Owner' && { ownerId: holder }),

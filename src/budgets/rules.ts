@@ -1,10 +1,12 @@
 /** Budgets of the settings, as calls are held against them. */
 import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import type { Target } from '../base/target.ts'
+import { wildcard } from '../base/wildcard.ts'
 import type { BudgetSettings } from '../config/budgets.ts'
 import { type BudgetWindow, createWindows } from '../limits/budget-window.ts'
 import type { SpendCharge } from '../limits/spend.ts'
 import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
+import type { SpendState } from '../limits/spend-slots.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 interface CallOfAgent {
@@ -56,6 +58,22 @@ export interface BudgetRule {
 
 export const scaleOf = (unit: BudgetRule['unit']): number => (unit === 'Money' ? moneyScale : 1)
 
+/** Its unit, as people read it. */
+export const unitText = ({ unit }: Pick<BudgetRule, 'unit'>, currency: string): string =>
+  unit === 'Money' ? currency : unit.toLowerCase()
+
+/** What is spent of a budget with a limit: `10.02 of 10.00 USD`. */
+export function spentText(
+  rule: BudgetRule,
+  { spent, raised }: Pick<SpendState, 'spent' | 'raised'>,
+  currency: string,
+): string {
+  const [part, all] = [spent, (rule.limit ?? 0) + raised].map(amount =>
+    rule.unit === 'Money' ? (amount / moneyScale).toFixed(2) : String(amount),
+  )
+  return `${part} of ${all} ${unitText(rule, currency)}`
+}
+
 export function createBudgetRule(settings: BudgetSettings): BudgetRule {
   const { Name, Unit, Of, Limit, Exact, AtLimit, Reserve, WarnAt, Per, TimeZone, Models } = settings
   if (Name === undefined) throw new Error('cannot happen: a budget without a name was not refused')
@@ -72,7 +90,7 @@ export function createBudgetRule(settings: BudgetSettings): BudgetRule {
     windowAt,
     holderOf: agent => holderOf(Of, agent),
     ...keys,
-    models: Models.length === 0 ? undefined : new RegExp(`^(?:${Models.map(patternOf).join('|')})$`, 'i'),
+    models: Models.length === 0 ? undefined : wildcard(Models),
     total: totalOf(settings),
     ...createFilters(settings),
   }
@@ -84,10 +102,6 @@ function totalOf({ Of, Unit, Per, TimeZone, Hosts, Models }: BudgetSettings): Bu
   if (Unit === 'Money') return Per === 'Day' ? 'spendToday' : Per === 'Month' ? 'spendThisMonth' : undefined
   return Unit === 'Tokens' && Per === 'Day' ? 'tokensToday' : undefined
 }
-
-/** `*` stands for any text. */
-const patternOf = (text: string): string => text.split('*').map(escaped).join('.*')
-const escaped = (text: string): string => text.replace(/[\\^$.+?()[\]{}|]/g, '\\$&')
 
 function createFilters({ Agents, Owners, Policies, Hosts }: BudgetSettings): Pick<BudgetRule, 'applies' | 'appliesTo'> {
   const places = Hosts.map(parseHostAndPort)

@@ -64,6 +64,7 @@ t.test('budgets are listed, and who has one, with how full it is', async t => {
   const page = await signedIn(t, reviewer, { route: '/budgets', viewport: { width: 360, height: 900 } })
   await sees(t, page, 'of each agent')
   await page.getByRole('img', { name: 'calls, the fullest: 100 % spent' }).waitFor()
+  await sees(t, page, 'the fullest at 100 %')
   await assertAccessible(t, page, 'budgets')
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), 360)
   await page.getByRole('link', { name: 'calls' }).click()

@@ -40,6 +40,8 @@ function BudgetLine({ budget }: { readonly budget: Budget }) {
   const notes = [
     plural(calls, 'call'),
     plural(holders, 'holder'),
+    // The amount is that of all; the bar is that of one.
+    highestShare !== null && holders > 0 && `the fullest at ${Math.round(highestShare * 100)} %`,
     spent > 0 && estimated > 0 && `${Math.round((estimated / spent) * 100)} % estimated`,
     limit !== null && { Deny: 'refuses at the limit', Hitl: 'asks at the limit', Allow: 'warns at the limit' }[atLimit],
   ]

@@ -1,5 +1,6 @@
 import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-port.ts'
 import type { Origin } from '../../base/origin.ts'
+import { wildcard } from '../../base/wildcard.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PriceEntry } from '../../llm/price-data.ts'
 import { costOf as costAt, type PriceOf } from '../../llm/prices.ts'
@@ -62,10 +63,9 @@ export function createPricing(
 }
 
 function ownPrice({ Host, Model, ...price }: Config['Prices'][number]): OwnPrice {
-  const pattern = Model.split('*').map(escaped).join('.*')
   return {
     host: Host === undefined ? undefined : parseHostAndPort(Host),
-    model: new RegExp(`^${pattern}$`, 'i'),
+    model: wildcard([Model]),
     entry: {
       input: price.Input,
       output: price.Output,
@@ -75,8 +75,6 @@ function ownPrice({ Host, Model, ...price }: Config['Prices'][number]): OwnPrice
     },
   }
 }
-
-const escaped = (text: string): string => text.replace(/[\\^$.+?()[\]{}|]/g, '\\$&')
 
 function applies({ host, model: pattern }: OwnPrice, origin: Origin, model: string | undefined): boolean {
   return (host === undefined || isAtHost(host, origin)) && pattern.test(model ?? '')

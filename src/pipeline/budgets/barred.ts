@@ -1,6 +1,6 @@
 /** What agents are told when a budget keeps a call from being sent. */
 import { type Refusal, refuse } from '../../base/refusals.ts'
-import { type BudgetRule, scaleOf } from '../../budgets/rules.ts'
+import { spentText } from '../../budgets/rules.ts'
 import type { SpendBar } from '../../limits/spend.ts'
 import { type BudgetAt, limitFields, secondsUntilNext } from './limit-fields.ts'
 
@@ -40,17 +40,9 @@ function refuseExceeded(barred: Barred): Refusal {
 export function heldReason(barred: Barred): string {
   const { rule, state, currency } = barred
   if (state === undefined || rule.limit === undefined) return `budget ${rule.name} is used up`
-  const unit = rule.unit === 'Money' ? currency : rule.unit.toLowerCase()
-  return `budget ${rule.name}: ${shown(state.spent, rule)} of ${shown(rule.limit + state.raised, rule)} ${unit} spent`
+  return `budget ${rule.name}: ${spentText(rule, state, currency)} spent`
 }
 
 /** Amounts are for the agent whose budget it is: others see its name alone. */
-function amounts({ rule, state, currency }: Barred): string {
-  if (rule.of !== 'Agent' || state === undefined || rule.limit === undefined) return ''
-  const unit = rule.unit === 'Money' ? currency : rule.unit.toLowerCase()
-  return `: ${shown(state.spent, rule)} of ${shown(rule.limit + state.raised, rule)} ${unit}`
-}
-
-/** @param amount in the whole numbers that are counted */
-const shown = (amount: number, { unit }: BudgetRule): string =>
-  unit === 'Money' ? (amount / scaleOf(unit)).toFixed(2) : String(amount)
+const amounts = ({ rule, state, currency }: Barred): string =>
+  rule.of !== 'Agent' || state === undefined || rule.limit === undefined ? '' : `: ${spentText(rule, state, currency)}`
