@@ -145,7 +145,10 @@ t.test('what a learned policy allows was recorded, but for ids of the same class
       naiveVerdict({ own, guardrail: undefined, isRisky: false }, request).effect === 'Allow'
     for (const { request, shape } of eligible) {
       const decided = recorded.some(one => one.verdict !== null && one.shape.method === shape.method)
-      if (request.head.method === 'GET' && !decided && !isAllowed(request)) wrong.push({ seed, document, request })
+      const { agent, origin, method } = request.head
+      const ofHost = eligible.filter(({ agentId, shape }) => agentId === agent.id && shape.origin === origin)
+      const isOld = new Set(ofHost.map(({ at }) => at)).size > 1
+      if (method === 'GET' && !decided && isAllowed(request) !== isOld) wrong.push({ seed, document, request, isOld })
     }
     for (const { request, verdict } of recorded) {
       if (verdict !== null && isAllowed(request)) wrong.push({ seed, document, request, verdict })
