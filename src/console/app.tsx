@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Failure } from './api.ts'
+import { LiveBanner, TabBanner } from './banners.tsx'
 import { Header } from './header.tsx'
-import { LiveBanner } from './live-banner.tsx'
 import { dismiss, spoken, toasts } from './notices.ts'
 import { Dialog } from './parts/dialog.tsx'
 import { Empty } from './parts/states.tsx'
@@ -10,7 +10,6 @@ import { match, path } from './router.ts'
 import { type Route, routes } from './routes.ts'
 import { hasRole, session } from './session.ts'
 import { SignIn } from './sign-in.tsx'
-import { TabBanner } from './tab-banner.tsx'
 import { pageTitle, usePageTitle } from './title.ts'
 
 /** @param failure what became of a one-time link */

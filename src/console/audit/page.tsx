@@ -1,19 +1,18 @@
 import { useMemo, useState } from 'preact/hooks'
 import { failureOf, offline, query, send } from '../api.ts'
 import { toast } from '../notices.ts'
-import { FilterChoice, FilterText, Pages, pageNumber } from '../parts/filters.tsx'
-import { Frame, Refresh, Shown } from '../parts/frame.tsx'
+import { FilterChoice, FilterText, FilterTime, Pages, pageNumber } from '../parts/filters.tsx'
+import { Frame, Refresh, Shown, When } from '../parts/frame.tsx'
 import type { Page } from '../parts/later.tsx'
 import { useRead } from '../parts/read.ts'
 import { save } from '../parts/save.ts'
 import { Empty } from '../parts/states.tsx'
+import { Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { search } from '../router.ts'
-import type { AgentPage, AuditPage as List, PastRequestPage } from '../types.ts'
+import type { AgentPage, AuditVerification, AuditPage as List, PastRequestPage } from '../types.ts'
 import { asked, Entry, type Told } from './entry.tsx'
-import { FilterTime } from './filter-time.tsx'
 import { sentences } from './sentences.ts'
-import { Verification } from './verification.tsx'
 
 /** What people and the gateway decided and changed, in the order in which it is chained. */
 export const AuditPage: Page = () => {
@@ -103,5 +102,27 @@ function Export() {
     <button type="button" disabled={isBusy} onClick={() => void exportAll()}>
       {isBusy ? 'Exporting…' : 'Export all'}
     </button>
+  )
+}
+
+/** Whether the chain holds, as far as the gateway has verified it. */
+export function Verification() {
+  const { data } = useRead<AuditVerification>('/audit/verification')
+  if (data === undefined) return null
+  const { status, verifiedTo, verifiedAt, lastHash, firstBroken, why, reached } = data
+  if (status === 'broken') {
+    return (
+      <p class="notice bad" role="alert">
+        The trail is broken at entry {firstBroken}: <Text value={why ?? ''} />.
+      </p>
+    )
+  }
+  if (status === 'running' || verifiedAt === null)
+    return <p class="notice">The trail is being verified; entry {reached} was reached.</p>
+  return (
+    <p class="hint verified">
+      <span class="good-text">✓ Intact</span> up to entry {verifiedTo}, verified <When at={verifiedAt} />. Hash{' '}
+      <code title={lastHash}>{lastHash.slice(0, 16)}…</code>
+    </p>
   )
 }

@@ -9,8 +9,7 @@ import { isAdmin, mayDecide, me, ownText } from '../session.ts'
 import type { AgentActivity, HitlRequest } from '../types.ts'
 import { ApproveDialog, GrantDialog } from './approve-dialog.tsx'
 import { barOf, barText } from './asking.ts'
-import { DenyDialog } from './deny-dialog.tsx'
-import { QuarantineDialog, ResendDialog } from './other-dialogs.tsx'
+import { DenyDialog, QuarantineDialog, ResendDialog } from './dialogs.tsx'
 
 export interface VerdictProps {
   readonly view: HitlRequest

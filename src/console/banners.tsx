@@ -1,4 +1,20 @@
+/** Lines at the top of every page: the gateway says nothing, or a tab without a session asks for its page. */
+import { now } from './clock.ts'
+import { liveness, silentForMs } from './live.ts'
 import { askedFor } from './tabs.ts'
+import { spanText } from './text.ts'
+
+/** A page without a connection must not look live. */
+export function LiveBanner() {
+  if (liveness.value !== 'silent') return null
+  // Read once a second.
+  const span = now.value > 0 ? spanText(silentForMs()) : ''
+  return (
+    <p class="banner">
+      <span role="alert">Not live: what is shown may be old.</span> The gateway has said nothing for {span}.
+    </p>
+  )
+}
 
 /** A tab without a session was opened, as by a link in a message: this one can show its page. */
 export function TabBanner() {
