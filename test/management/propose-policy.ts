@@ -13,9 +13,9 @@ import { testdir } from '../fixtures/testdir.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000
-// A host of one day waits for a person.
+// A host of one day waits for a person. The clocks of a database and of other threads cannot be moved.
 const clock = createClock(Math.floor(Date.now() / dayMs) * dayMs - minuteMs)
-const review = await startReview(t, { clock })
+const review = await startReview(t, { clock, config: { Storage: {}, System: { Server: { Threads: 1 } } } })
 const { bot, reviewer, origin, proxy, manage, url } = review
 await (await proxy(bot.token, `${origin.url}/v1/about`)).body?.cancel()
 clock.advance(2 * minuteMs)
