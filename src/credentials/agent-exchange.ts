@@ -1,9 +1,9 @@
 /** Tokens for that of the agent that calls: it stays the one who acts, with the rights that its provider gives it. */
-import * as oauth from 'oauth4webapi'
+import type * as oauth from 'oauth4webapi'
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Obtain, SourceParts } from './obtain.ts'
 import { CredentialError } from './state.ts'
-import { answered, clientAuthentication, endpointOf, parametersOf, tokenIn } from './token-server.ts'
+import { parametersOf, tokenIn, tokenResponse } from './token-server.ts'
 
 const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${name}`
 
@@ -30,15 +30,10 @@ export const agentTokenExchange: Obtain = async (setting, parts, signal) =>
 export const idJag: Obtain = async (setting, parts, signal) => {
   const { access_token: assertion } = await exchanged(setting, parts, { signal, wanted: 'id-jag' })
   const resource = resourceSettingOf(setting)
-  const authentication = await clientAuthentication(resource, parts)
-  const { server, client, options } = await endpointOf(resource, parts, { signal })
-  const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
   const { scope } = parametersOf(setting)
-  const asked = { assertion, ...(scope === undefined ? {} : { scope }) }
-  const request = oauth
-    .genericTokenEndpointRequest(server, client, authentication, grant, asked, options)
-    .then(answer => oauth.processGenericTokenEndpointResponse(server, client, answer))
-  return tokenIn(await answered(request, refusals), setting)
+  const parameters = { assertion, ...(scope === undefined ? {} : { scope }) }
+  const asked = { signal, grant: 'urn:ietf:params:oauth:grant-type:jwt-bearer', parameters, refusals }
+  return tokenIn(await tokenResponse(resource, parts, asked), setting)
 }
 
 /** The client of the gateway at the server of the resource. The secret of the provider's is not sent there. */
@@ -66,29 +61,17 @@ async function exchanged(
 ): Promise<oauth.TokenEndpointResponse> {
   const { subjectToken } = parts
   if (subjectToken === undefined) throw new CredentialError('needed', 'Each agent gets its own, for its token.')
-  const authentication = await clientAuthentication(setting, parts)
   // An MCP server names the issuer of its own tokens: for an id-jag that is Audience.
   const provider = wanted === 'id-jag' ? { ...setting, McpServer: undefined } : setting
-  const { server, client, options } = await endpointOf(provider, parts, { signal })
-  const asked = {
+  const parameters = {
     ...parametersOf(setting),
     ...{ subject_token: subjectToken, subject_token_type: subjectTypes[setting.SubjectTokenType] },
     requested_token_type: tokenType(wanted),
     ...(await actorOf(setting, parts)),
   }
-  const request = oauth
-    .genericTokenEndpointRequest(
-      server,
-      client,
-      authentication,
-      'urn:ietf:params:oauth:grant-type:token-exchange',
-      asked,
-      options,
-    )
-    .then(answer =>
-      oauth.processGenericTokenEndpointResponse(server, client, answer, wanted === 'id-jag' ? isNoAccess : {}),
-    )
-  const answer = await answered(request, refusals)
+  const grant = 'urn:ietf:params:oauth:grant-type:token-exchange'
+  const options = wanted === 'id-jag' ? isNoAccess : undefined
+  const answer = await tokenResponse(provider, parts, { signal, grant, parameters, refusals, options })
   const issued = answer['issued_token_type']
   if (wanted === 'id-jag' && issued !== tokenType(wanted))
     throw new CredentialError('failing', 'The provider issued no identity assertion grant (id-jag).')

@@ -8,33 +8,35 @@ import { accountOf, privateKey } from './keys.ts'
 import { limitOf, type Obtain, type Obtained, type SourceParts, secretOf, sendable } from './obtain.ts'
 import { CredentialError } from './state.ts'
 import type { Revocable } from './stored-row.ts'
-import { answered, clientAuthentication, endpointOf, jsonOf, parametersOf, tokenIn } from './token-server.ts'
+import {
+  answered,
+  clientAuthentication,
+  endpointOf,
+  jsonOf,
+  parametersOf,
+  tokenIn,
+  tokenResponse,
+} from './token-server.ts'
 
 /** RFC 6749 section 4.4. */
-export const clientCredentials: Obtain = async (setting, parts, signal) => {
-  const authentication = await clientAuthentication(setting, parts)
-  const { server, client, options } = await endpointOf(setting, parts, { signal })
-  const asked = parametersOf(setting)
-  const request = oauth
-    .clientCredentialsGrantRequest(server, client, authentication, asked, options)
-    .then(answer => oauth.processClientCredentialsResponse(server, client, answer))
-  return tokenIn(await answered(request), setting)
-}
+export const clientCredentials: Obtain = async (setting, parts, signal) =>
+  tokenIn(
+    await tokenResponse(setting, parts, { signal, grant: 'client_credentials', parameters: parametersOf(setting) }),
+    setting,
+  )
 
 /** RFC 7523 section 2.1. */
 export const jwtBearer: Obtain = async (setting, parts, signal) => {
   const account = accountOf(await parts.secrets.read(secretOf(setting)), setting)
   const tokenUrl = setting.TokenUrl ?? (setting.Issuer === undefined ? account.tokenUrl : undefined)
-  const { server, client, options } = await endpointOf(setting, parts, { signal, tokenUrl })
+  const { server } = await endpointOf(setting, parts, { signal, tokenUrl })
   const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
   const subject = setting.Subject ?? (account.isGoogle ? undefined : account.issuer)
   const aud = setting.Audience ?? server.token_endpoint
   const claims = { iss: account.issuer, sub: subject, aud, scope: setting.Scope }
-  const asked = { ...parametersOf(setting), assertion: await signAssertion(claims, account, parts.clock.now()) }
-  const request = oauth
-    .genericTokenEndpointRequest(server, client, unnamedClient, grant, asked, options)
-    .then(answer => oauth.processGenericTokenEndpointResponse(server, client, answer))
-  return tokenIn(await answered(request), setting)
+  const parameters = { ...parametersOf(setting), assertion: await signAssertion(claims, account, parts.clock.now()) }
+  const asked = { signal, tokenUrl, grant, parameters, authentication: unnamedClient }
+  return tokenIn(await tokenResponse(setting, parts, asked), setting)
 }
 
 /** The assertion says who asks. */
@@ -43,18 +45,14 @@ const unnamedClient: oauth.ClientAuth = () => {}
 /** RFC 8693: the token of a workload, such as that of a service account of Kubernetes, for one of the server. */
 export const tokenExchange: Obtain = async (setting, parts, signal) => {
   const subjectToken = await parts.secrets.read(secretOf(setting))
-  const { server, client, options } = await endpointOf(setting, parts, { signal })
   const grant = 'urn:ietf:params:oauth:grant-type:token-exchange'
-  const tokens = {
+  const parameters = {
+    ...parametersOf(setting),
     ...{ subject_token: subjectToken, subject_token_type: 'urn:ietf:params:oauth:token-type:jwt' },
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
   }
-  const asked = { ...parametersOf(setting), ...tokens }
-  const who = setting.ClientId === undefined ? unnamedClient : oauth.None()
-  const request = oauth
-    .genericTokenEndpointRequest(server, client, who, grant, asked, options)
-    .then(answer => oauth.processGenericTokenEndpointResponse(server, client, answer))
-  const exchanged = tokenIn(await answered(request), setting)
+  const authentication = setting.ClientId === undefined ? unnamedClient : oauth.None()
+  const exchanged = tokenIn(await tokenResponse(setting, parts, { signal, grant, parameters, authentication }), setting)
   return setting.Subject === undefined ? exchanged : serviceAccount(setting, parts, { signal, token: exchanged.value })
 }
 
@@ -116,13 +114,8 @@ export async function redeem(
   parts: SourceParts,
   { refreshToken, signal }: { readonly refreshToken: string; readonly signal: AbortSignal },
 ): Promise<Redeemed> {
-  const authentication = await clientAuthentication(setting, parts)
-  const { server, client, options } = await endpointOf(setting, parts, { signal })
-  const asked = { ...options, additionalParameters: parametersOf(setting) }
-  const request = oauth
-    .refreshTokenGrantRequest(server, client, authentication, refreshToken, asked)
-    .then(answer => oauth.processRefreshTokenResponse(server, client, answer))
-  const answer = await answered(request)
+  const parameters = { ...parametersOf(setting), refresh_token: refreshToken }
+  const answer = await tokenResponse(setting, parts, { signal, grant: 'refresh_token', parameters })
   const next = answer.refresh_token
   return {
     ...tokenIn(answer, setting, Number.POSITIVE_INFINITY),

@@ -149,6 +149,31 @@ export const answered = <T>(request: Promise<T>, refusals: ReadonlySet<string> =
     throw problemOf(error, refusals)
   })
 
+interface TokenRequest extends EndpointOptions {
+  /** `grant_type`. */
+  readonly grant: string
+  readonly parameters: Readonly<Record<string, string>>
+  /** Absent: as the settings say. */
+  readonly authentication?: oauth.ClientAuth
+  readonly refusals?: ReadonlySet<string> | undefined
+  /** How the answer is read. */
+  readonly options?: Parameters<typeof oauth.processGenericTokenEndpointResponse>[3] | undefined
+}
+
+/** What a token server gives for a grant (RFC 6749 section 4.5). Rejects as `answered` does. */
+export async function tokenResponse(
+  setting: CredentialSetting,
+  parts: SourceParts,
+  { grant, parameters, authentication, refusals, options: processing, ...of }: TokenRequest,
+): Promise<oauth.TokenEndpointResponse> {
+  const client = authentication ?? (await clientAuthentication(setting, parts))
+  const at = await endpointOf(setting, parts, of)
+  const request = oauth
+    .genericTokenEndpointRequest(at.server, at.client, client, grant, { ...parameters }, at.options)
+    .then(answer => oauth.processGenericTokenEndpointResponse(at.server, at.client, answer, processing))
+  return answered(request, refusals)
+}
+
 /** @param usualMs life of a token whose server does not state it */
 export function tokenIn(
   { access_token: token, expires_in: seconds }: oauth.TokenEndpointResponse,
