@@ -39,6 +39,9 @@ t.test('of many and of odd scopes few are read, in a time that grows with the le
   t.equal(scopes(Array.from({ length: 100 }, (_, i) => `s${i}`).join(' ')).length, 8)
   t.strictSame(scopes(`\u202e \u001b[2J ${'x'.repeat(201)} a\u00e9 ok ok`), ['ok'])
   t.strictSame(scopes('x'.repeat(10_000)), [])
+  const late = 'error="insufficient_scope", scope="write"'
+  t.strictSame(wantedIn(`Bearer realm="${'x'.repeat(4_000)}", ${late}`), ['write'])
+  t.strictSame(wantedIn(`Bearer realm="${'x'.repeat(5_000)}", ${late}`), [])
   for (const part of ['a="', '\\', ' ,', 'a=', '"\\"']) t.strictSame(wantedIn(`Bearer ${part.repeat(50_000)}`), [])
 })
 
