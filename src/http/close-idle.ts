@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { SlotList, type Slotted } from '../base/slot-list.ts'
 import { sentBytes } from './sent-bytes.ts'
 
 /** Number of checks without progress after which a connection counts as idle. */
@@ -12,7 +13,8 @@ export const waitingForReview = new WeakSet<Socket>()
 const carriers = new WeakSet<Socket>()
 export const noteCarrier = (socket: Socket): unknown => carriers.add(socket)
 
-interface SizeSamples {
+interface SizeSamples extends Slotted {
+  readonly socket: Socket
   bytes: number
   times: number
 }
@@ -24,15 +26,17 @@ interface SizeSamples {
  * @param idleMs longest time without a byte either way
  */
 export function closeIdle(server: Server, idleMs: number): void {
-  const connections = new Map<Socket, SizeSamples>()
+  const connections = new SlotList<SizeSamples>()
   server.on('connection', (socket: Socket) => {
-    connections.set(socket, { bytes: 0, times: 0 })
-    socket.once('close', () => connections.delete(socket))
+    const samples: SizeSamples = { socket, slot: -1, bytes: 0, times: 0 }
+    connections.add(samples)
+    socket.once('close', () => connections.remove(samples))
   })
   const timer = setInterval(() => {
-    for (const [socket, samples] of connections) {
+    for (const samples of connections.all()) {
+      const { socket } = samples
       if (carriers.has(socket)) {
-        connections.delete(socket)
+        connections.remove(samples)
         continue
       }
       const bytes = socket.bytesRead + sentBytes(socket)

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { SlotList, type Slotted } from '../base/slot-list.ts'
 import type { Quota } from '../limits/quota.ts'
 import { isUnixPeer } from './unix-socket.ts'
 
@@ -23,10 +24,14 @@ export interface OpenConnections {
   destroy(): void
 }
 
+interface OpenConnection extends Slotted {
+  readonly socket: Socket
+}
+
 /** Closes connections beyond the limits, so that one client cannot take all of them. */
 export function limitConnections(limits: ConnectionLimits): OpenConnections {
   const { maxConnections, count, peerOf, onRefused } = limits
-  const open = new Set<Socket>()
+  const open = new SlotList<OpenConnection>()
 
   const admit = (socket: Socket): unknown => {
     const peer = peerOf(socket)
@@ -36,9 +41,10 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       onRefused(bound, peer)
       return socket.destroy()
     }
-    open.add(socket)
+    const connection = { socket, slot: -1 }
+    open.add(connection)
     return socket.once('close', () => {
-      open.delete(socket)
+      open.remove(connection)
       count.give(peer, 1)
     })
   }
@@ -55,7 +61,7 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       })
     },
     destroy() {
-      for (const socket of open) socket.destroy()
+      for (const { socket } of open.all()) socket.destroy()
     },
   }
 }

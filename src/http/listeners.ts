@@ -4,6 +4,7 @@ import { createServer, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
+import { SlotList, type Slotted } from '../base/slot-list.ts'
 import type { Acceptor } from './accept.ts'
 import { type Certificate, createServers, type ServerSettings, type Servers } from './servers.ts'
 import type { Service } from './service.ts'
@@ -59,13 +60,17 @@ export interface Listener {
   destroy(): void
 }
 
+interface Adopted extends Slotted {
+  readonly connection: Duplex
+}
+
 /** Listens at any number of endpoints; one acceptor takes the requests of all of them. */
 export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
   const servers = createServers(settings, acceptor)
   /** Functions that remove the files of closed unix sockets. */
   const removals: (() => void)[] = []
   let adopting: Server | undefined
-  const adopted = new Set<Duplex>()
+  const adopted = new SlotList<Adopted>()
 
   return {
     async listen(endpoint) {
@@ -86,8 +91,9 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
     },
     adopt(connection) {
       adopting ??= servers.adopting()
-      adopted.add(connection)
-      connection.once('close', () => adopted.delete(connection))
+      const entry = { connection, slot: -1 }
+      adopted.add(entry)
+      connection.once('close', () => adopted.remove(entry))
       adopting.emit('connection', connection)
     },
     setCertificate: certificate => servers.setCertificate(certificate),
@@ -106,7 +112,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
     },
     destroy() {
       servers.destroyConnections()
-      for (const connection of adopted) connection.destroy()
+      for (const { connection } of adopted.all()) connection.destroy()
     },
   }
 }

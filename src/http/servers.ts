@@ -5,6 +5,7 @@ import type { Acceptor } from './accept.ts'
 import { closeIdle } from './close-idle.ts'
 import { type ConnectionLimits, limitConnections } from './connections.ts'
 import { createServer } from './node-http.ts'
+import { stripClosed } from './strip-closed.ts'
 import { markUnixPeers } from './unix-socket.ts'
 
 export interface ServerSettings extends ConnectionLimits {
@@ -62,6 +63,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     // Node would silently drop the fields beyond its own limit; readFields counts them instead.
     server.maxHeadersCount = 0
     closeIdle(server, settings.idleMs)
+    stripClosed(server)
     acceptor.serve(server)
     all.push(server)
     return server
