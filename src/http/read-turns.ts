@@ -29,17 +29,13 @@ const bodiesPerRound = 4
  * @param soon calls back in the next round of the event loop
  */
 export function createReadTurns(soon: (work: () => void) => void = setImmediate): ReadTurns {
-  const waiting = new Set<() => void>()
+  // Not a Set, whose former tables would keep the bodies alive (see SlotList).
+  const waiting: (() => void)[] = []
   let left = roundBytes
   const schedule = once(soon, () => {
     left = roundBytes
-    if (waiting.size > bodiesPerRound) schedule()
-    let count = 0
-    for (const resume of waiting) {
-      if (++count > bodiesPerRound) break
-      waiting.delete(resume)
-      resume()
-    }
+    if (waiting.length > bodiesPerRound) schedule()
+    for (let count = 0; count < bodiesPerRound; count++) waiting.shift()?.()
   })
 
   return {
@@ -47,11 +43,14 @@ export function createReadTurns(soon: (work: () => void) => void = setImmediate)
       left -= bytes
       schedule()
       if (left > 0) return false
-      waiting.add(resume)
+      if (!waiting.includes(resume)) waiting.push(resume)
       return true
     },
-    awaits: resume => waiting.has(resume),
-    forget: resume => void waiting.delete(resume),
+    awaits: resume => waiting.includes(resume),
+    forget(resume) {
+      const at = waiting.indexOf(resume)
+      if (at >= 0) waiting.splice(at, 1)
+    },
   }
 }
 

@@ -17,6 +17,11 @@ export interface WorkTurns {
   spend(steps: number): void
 }
 
+interface AgentQueue {
+  readonly agentId: string
+  readonly resolves: (() => void)[]
+}
+
 /**
  * Work of about one turn in each round of the event loop, however many agents ask: other requests are served in
  * between. The agents that wait get their turns one after the other, so that one with many bodies holds up only itself.
@@ -24,8 +29,8 @@ export interface WorkTurns {
  * @param soon calls back in the next round of the event loop
  */
 export function createWorkTurns(soon: (work: () => void) => void = setImmediate): WorkTurns {
-  // The Map is in the order of turns.
-  const waiting = new Map<string, (() => void)[]>()
+  // In the order of turns. Not a Map, whose former tables would keep what waits alive (see SlotList).
+  const waiting: AgentQueue[] = []
   let left = stepsPerTurn
   const schedule = once(soon, () => {
     left = stepsPerTurn
@@ -33,27 +38,25 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   })
 
   const grant = () => {
-    for (const [agentId, queue] of waiting) {
-      waiting.delete(agentId)
-      const go = queue.shift()
-      if (queue.length > 0) waiting.set(agentId, queue)
-      if (waiting.size > 0) schedule()
-      go?.()
-      return
-    }
+    const next = waiting.shift()
+    if (next === undefined) return
+    const go = next.resolves.shift()
+    if (next.resolves.length > 0) waiting.push(next)
+    if (waiting.length > 0) schedule()
+    go?.()
   }
 
   return {
     get hasCapacity() {
-      return left > 0 && waiting.size === 0
+      return left > 0 && waiting.length === 0
     },
     next(agentId, begun = false) {
       const { promise, resolve } = Promise.withResolvers<void>()
       schedule()
-      const queue = waiting.get(agentId)
-      if (queue === undefined) waiting.set(agentId, [resolve])
-      else if (begun) queue.unshift(resolve)
-      else queue.push(resolve)
+      const resolves = waiting.find(queue => queue.agentId === agentId)?.resolves
+      if (resolves === undefined) waiting.push({ agentId, resolves: [resolve] })
+      else if (begun) resolves.unshift(resolve)
+      else resolves.push(resolve)
       return promise
     },
     spend(steps) {
