@@ -36,7 +36,7 @@ const unmeasured = [
 ]
 const isMeasured = (file: string): boolean => !unmeasured.some(kind => kind.test(file))
 /** What reads the threads of a gateway from their sources, and measures them: tests of what those do. */
-const ofThreads = /^test\/(agents|cli|lifecycle|policies|runtime|storage|threads)\//
+const ofThreads = /^test\/(agents|audit|cli|lifecycle|policies|runtime|storage|threads)\//
 /** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
 const alsoInFleet = [
   'test/management/policy-hits.ts',
