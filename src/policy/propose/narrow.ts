@@ -96,7 +96,7 @@ class Narrower {
     const held: RuleDocument = {
       ...plain,
       ...{ name: this.#nameOf(rule.name, '-not-seen'), priority: 2 * rule.priority, effect: 'Hitl' },
-      ...{ reason: 'Not recorded before', onUnreadable: readsAll ? 'match' : 'noMatch' },
+      ...{ reason: 'Not recorded often enough', onUnreadable: readsAll ? 'match' : 'noMatch' },
     }
     return [...narrowed, held]
   }

@@ -36,7 +36,7 @@ t.test('a flood fills the places of its agent alone, in memory and in the store'
   t.teardown(() => store.close())
   for (const one of [flooder, other]) await store.agents.insert(one, 'hash', entry('agent.register'))
   const { recorder, note } = createRecorder()
-  const flood = runs(100_000, 4_000)
+  const flood = runs(100_000, 2_000)
   let most = 0
   let sent = 0
   for (let at = 0; at < flood; at += 100) {
