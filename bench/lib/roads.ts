@@ -218,6 +218,27 @@ const budgetRoads: readonly Road[] = [
   ]),
 ]
 
+/** What the gateway adds for the upstream, in a field of its own. */
+const adding =
+  (entry: Tree, more: Tree = {}): NonNullable<GatewayRoad['settingsFor']> =>
+  ({ port }) => ({ Upstreams: [{ Host: `${host}:${port}`, AllowHttp: true, Header: 'X-Api-Key', ...entry }], ...more })
+
+const keys = JSON.stringify({ AccessKeyId: 'AKIDEXAMPLE', SecretAccessKey: 'a key for measurements only' })
+const Secrets = [
+  { Name: 'token', FromCommand: ['/bin/echo', 'x'.repeat(420)] },
+  { Name: 'keys', FromCommand: ['/bin/echo', keys] },
+]
+const named = (setting: Tree) => adding({ Credential: 'one' }, { Secrets, Credentials: [{ Name: 'one', ...setting }] })
+
+const credentialRoads: readonly Road[] = [
+  // Any text of one line.
+  gateway('gateway-value', 'full road, adds a fixed value', { settingsFor: adding({ ValueFromEnv: 'PATH' }) }),
+  gateway('gateway-token', 'full road, adds a token that may be renewed', { settingsFor: named({ Secret: 'token' }) }),
+  gateway('gateway-aws', 'full road, signs for S3', {
+    settingsFor: named({ Type: 'Aws', Secret: 'keys', Services: ['s3'], Regions: ['eu-central-1'] }),
+  }),
+]
+
 /** The database is on the cores of the others: an allowed request must not need it. */
 const onPostgres: Road = {
   name: 'postgres',
@@ -290,6 +311,7 @@ export const roads: readonly Road[] = [
   gateway('post-body-rule', 'the same, a rule reads the JSON body', { work: oneText, bodyRule: true }),
   ...works.flatMap(roadsOf),
   ...budgetRoads,
+  ...credentialRoads,
   ...forwardRoads,
 ]
 

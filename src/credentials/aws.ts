@@ -2,7 +2,7 @@
 
 import type { Readable } from 'node:stream'
 import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
+import { forgetOldest, isObject } from '../base/records.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { fieldValues } from '../http/headers.ts'
@@ -36,8 +36,17 @@ export function awsKeys(secret: string, { Name }: CredentialSetting, now: number
   throw new CredentialError('failing', `The keys of ${Name} have ended.`)
 }
 
-/** The keys in a value of `awsKeys`. */
-export const keysIn = (value: string): AwsKeys => JSON.parse(value)
+/** The keys in a value of `awsKeys`: the same ones each time, for which signing keys are kept. */
+export function keysIn(value: string): AwsKeys {
+  const known = parsed.get(value)
+  if (known !== undefined) return known
+  const keys: AwsKeys = JSON.parse(value)
+  parsed.set(value, keys)
+  forgetOldest(parsed, 64)
+  return keys
+}
+
+const parsed = new Map<string, AwsKeys>()
 
 /** The part of a request that says what the agent has signed. */
 interface AwsRequest {

@@ -81,18 +81,28 @@ const redacted = '[redacted]'
 export function withoutEchoes(
   fields: readonly string[],
   values: readonly string[],
-): { fields: string[]; echoes: number } {
-  const searched = values
-    .filter(({ length }) => length >= leastEcho)
-    .flatMap(value => [value, encodeURIComponent(value)])
+): { readonly fields: readonly string[]; readonly echoes: number } {
+  let kept: string[] | undefined
   let echoes = 0
-  const kept = fields.map((text, at) => {
-    if (at % 2 === 0) return text
-    const clean = searched.reduce((rest, value) => rest.replaceAll(value, redacted), text)
-    if (clean !== text) echoes += 1
-    return clean
-  })
-  return { fields: kept, echoes }
+  for (let at = 1; at < fields.length; at += 2) {
+    const text = fields[at]!
+    const clean = withoutValues(text, values)
+    if (clean === text) continue
+    kept ??= [...fields]
+    kept[at] = clean
+    echoes += 1
+  }
+  return { fields: kept ?? fields, echoes }
+}
+
+function withoutValues(text: string, values: readonly string[]): string {
+  let rest = text
+  for (const value of values) {
+    // Most fields are shorter than a token, encoded or not.
+    if (value.length < leastEcho || rest.length < value.length) continue
+    rest = rest.replaceAll(value, redacted).replaceAll(encodeURIComponent(value), redacted)
+  }
+  return rest
 }
 
 /** A credential, as far as people and records see it. */

@@ -1,5 +1,5 @@
 /** AWS Signature Version 4 in header fields: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { forgetOldest } from '../base/records.ts'
 import { fieldName } from '../http/names.ts'
 import { type CredentialMessage, splitQuery } from './placement.ts'
@@ -26,7 +26,7 @@ export interface SignedMessage extends CredentialMessage {
 const algorithm = 'AWS4-HMAC-SHA256'
 export const unsignedPayload = 'UNSIGNED-PAYLOAD'
 
-export const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex')
+export const sha256 = (data: string | Uint8Array): string => hash('sha256', data)
 const hmac = (key: string | Uint8Array, text: string): Buffer => createHmac('sha256', key).update(text).digest()
 
 /**
@@ -106,16 +106,16 @@ function decode(text: string): string {
   }
 }
 
-/** Keys of the day: four digests each. */
-const signingKeys = new Map<string, Buffer>()
+/** Keys of the day, by place: four digests each. */
+const signingKeys = new WeakMap<AwsKeys, Map<string, Buffer>>()
 
-function signingKey({ secretKey }: AwsKeys, place: string): Buffer {
-  const name = `${sha256(secretKey)} ${place}`
-  const known = signingKeys.get(name)
+function signingKey(keys: AwsKeys, place: string): Buffer {
+  const ofKeys = signingKeys.get(keys) ?? new Map<string, Buffer>()
+  const known = ofKeys.get(place)
   if (known !== undefined) return known
   const [date = '', ...rest] = place.split('/')
-  const key = rest.reduce<Buffer>(hmac, hmac(`AWS4${secretKey}`, date))
-  signingKeys.set(name, key)
-  forgetOldest(signingKeys, 256)
+  const key = rest.reduce<Buffer>(hmac, hmac(`AWS4${keys.secretKey}`, date))
+  signingKeys.set(keys, ofKeys.set(place, key))
+  forgetOldest(ofKeys, 256)
   return key
 }
