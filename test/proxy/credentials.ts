@@ -37,6 +37,14 @@ t.test('an agent without the key reaches the upstream with it, and only by the p
   t.equal(origin.seen[0]?.headers.authorization, undefined)
 })
 
+t.test('no value is put into a body, a path or another field, whatever stands there', async t => {
+  const body = JSON.stringify({ key: '%SHOP_KEY%', other: '{{key}} {X-Api-Key} $ENV:SHOP_KEY' })
+  await gateway.proxy(bot.token, `${target}?key=SHOP_KEY`, { method: 'POST', body, headers: { 'x-other': '{{key}}' } })
+  const { body: sent, target: path, headers } = origin.seen[0]!
+  t.equal(sent.toString(), body)
+  t.match({ path, other: headers['x-other'] }, { path: '/orders?key=SHOP_KEY', other: '{{key}}' })
+})
+
 t.test('an agent that sends the field itself is refused before anything leaves', async t => {
   const answer = await gateway.proxy(bot.token, target, { headers: { 'x-api-key': 'mine' } })
   t.equal(answer.status, 403)

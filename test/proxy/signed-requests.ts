@@ -6,7 +6,11 @@ import { startGateway } from '../fixtures/gateway.ts'
 import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
 
 const keys = { keyId: 'AKIAREAL', secretKey: 'the-real-secret-key', sessionToken: 'the-session-token' }
-const upstream = await startSecureOrigin(t)
+const upstream = await startSecureOrigin(t, (req, res) => {
+  if (req.url === '/late') res.writeHead(403, { Date: new Date(Date.now() + 600_000).toUTCString() })
+  if (req.url === '/forbidden') res.statusCode = 403
+  res.end('hello from upstream')
+})
 const host = `${secureName}:${upstream.port}`
 const text = { AccessKeyId: keys.keyId, SecretAccessKey: keys.secretKey, SessionToken: keys.sessionToken }
 const gateway = await startGateway(t, {
@@ -149,6 +153,17 @@ t.test('a held request is signed when it is sent', async t => {
   const id = held.headers.get('location')!.replace('/hitl/status/', '')
   t.equal((await gateway.manage('POST', `/hitl/${id}/approve`)).status, 200)
   t.ok(isSigned('eu-central-1', 'bedrock'))
+})
+
+t.test('when AWS refuses signatures because clocks differ, the log says by how much', async t => {
+  const said = () =>
+    gateway.log.flatMap(({ message, error }) =>
+      message === 'signatures for AWS are refused' ? [(error as Error).message] : [],
+    )
+  t.equal((await call('/forbidden')).status, 403)
+  t.equal(said().length, 0)
+  t.equal((await call('/late')).status, 403)
+  t.match(said(), [/^the clock of idp\.test is (5\d\d|600) s ahead/])
 })
 
 t.test('no key is in the log', async t => {

@@ -31,7 +31,7 @@ import { passInterim } from './interim.ts'
 import { LastBytes } from './last-bytes.ts'
 import { OpaqueTunnel } from './opaque-tunnel.ts'
 import { isRenewable, RenewedAnswer } from './renewal.ts'
-import { hasLatestCredentials, noteWantedScopes, upstreamRequest } from './upstream-request.ts'
+import { hasLatestCredentials, noteForbidden, upstreamRequest } from './upstream-request.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
@@ -128,7 +128,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
       parts.metrics.observeOf(exchange.target.origin.host, firstByte, (parts.clock.steady() - sentAt) / 1e3)
     }
     closeCircuit(exchange, outcomeOfStatus(head.status), parts)
-    const refusal = head.status === 403 ? noteWantedScopes(exchange, head.fields, parts) : undefined
+    const refusal = head.status === 403 ? noteForbidden(exchange, head.fields, parts) : undefined
     if (refusal !== undefined && this.lastBytes === undefined) this.refuse(refusal)
     else if (this.lastBytes === undefined) this.passHead(head)
     else this.seeHead(head, this.lastBytes)

@@ -22,7 +22,7 @@ import { guardFields } from './echoes.ts'
 import {
   awaitCredentials,
   hasLatestCredentials,
-  noteWantedScopes,
+  noteForbidden,
   withCredentials,
   withoutCoding,
 } from './upstream-request.ts'
@@ -149,7 +149,7 @@ class Replay implements UpstreamHandler {
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     noteAnswered(this.#call, status, this.#parts)
     // The reviewer sees the answer as it is.
-    if (status === 403) noteWantedScopes(this.#call, fields, this.#parts)
+    if (status === 403) noteForbidden(this.#call, fields, this.#parts)
     const body = new Readable({
       read: () => this.#control?.resume(),
       // The reader may disconnect. Without this the exchange would wait forever.

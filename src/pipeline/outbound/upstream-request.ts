@@ -3,7 +3,7 @@
  * gateway adds for this agent and upstream. Those are picked after the decision, which does not read them.
  */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { type AwsMessage, readsBody } from '../../credentials/aws.ts'
+import { type AwsMessage, clockAhead, readsBody } from '../../credentials/aws.ts'
 import { chunkedLength } from '../../credentials/aws-chunks.ts'
 import { receivedVersion } from '../../http/accept.ts'
 import { upstreamFields } from '../../http/headers.ts'
@@ -77,11 +77,19 @@ export function withCredentials<M extends AwsMessage>(call: Call, message: M, { 
 }
 
 /** An upstream has answered with status 403. A refusal for the agent when it wants scopes that a person can grant. */
-export const noteWantedScopes = (
+export function noteForbidden(
   { credentials: picked, target }: Pick<Call, 'credentials' | 'target'>,
   fields: readonly string[],
-  { credentials }: OutboundParts,
-): Refusal | undefined => picked && credentials.noteWanted(picked, fields, target.origin.host)
+  { credentials, clock, report }: OutboundParts,
+): Refusal | undefined {
+  if (picked === undefined) return undefined
+  const { host } = target.origin
+  const isSigned = picked.some(({ scope }) => scope !== undefined)
+  const seconds = isSigned ? clockAhead(fields, clock.now()) : undefined
+  if (seconds !== undefined)
+    report('signatures for AWS are refused', new Error(`the clock of ${host} is ${seconds} s ahead of this one`))
+  return credentials.noteWanted(picked, fields, host)
+}
 
 /** Whether what was placed may still be sent: an account may have been disconnected while the request waited for a connection. */
 export const hasLatestCredentials = (
