@@ -105,3 +105,36 @@ t.test('a use is told once a second', async t => {
   }
   t.strictSame(used, ['shop', 'shop'])
 })
+
+t.test('scopes that a person can grant are a refusal, and people are told of all, once a second', async t => {
+  const clock = createClock()
+  const told: (readonly string[])[] = []
+  const one = { name: 'mail all', version: 1, value: 'v', renewAt: Infinity, freshUntil: Infinity, problem: undefined }
+  const table = createCredentialTable({
+    ...{
+      known: [
+        { ...one, grantable: ['write'] },
+        { ...one, name: 'shared' },
+      ],
+      clock,
+      onUse: () => {},
+    },
+    need: async () => one,
+    onWanted: (name, scopes, host) => told.push([name, host, ...scopes]),
+  })
+  const wanted = { name: 'mail all', agentId: 'a' }
+  t.match(table.noteWanted(wanted, ['write', 'odd'], 'h'), {
+    ...{ refusal: 'credential_scope_needed', status: 403 },
+    detail: /^h wants the scope write .* mail again with it, in the console of the gateway/,
+    members: { credential: 'mail', scope: 'write', connect: undefined },
+  })
+  t.equal(table.noteWanted(wanted, ['odd'], 'h'), undefined)
+  t.equal(table.noteWanted({ name: 'shared', agentId: 'a' }, ['write'], 'h'), undefined)
+  clock.advance(1_000)
+  table.noteWanted(wanted, ['more'], 'h')
+  t.strictSame(told, [
+    ['mail all', 'h', 'write', 'odd'],
+    ['shared', 'h', 'write'],
+    ['mail all', 'h', 'more'],
+  ])
+})

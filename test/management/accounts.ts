@@ -403,6 +403,16 @@ t.test('a request that waits for a person stays pending without an account, and 
     sent => String(sent).includes('late'),
   )
   t.match(last, /canary-late/)
+  const wanting = await call(agent.token, '/calendar?wants=share')
+  const wantingId = wanting.headers.get('location')!.replace('/hitl/status/', '')
+  const answer = await manage('POST', `/hitl/${wantingId}/approve`)
+  t.match(answer, { status: 403, text: /canary-late/ }, 'the reviewer gets the answer of the upstream')
+  const wanted = async () => (await calendar(agent.id)).account.wantedScope
+  t.equal(
+    await eventually(wanted, scope => scope !== null),
+    'share',
+    'the owner learns what an approved request lacked',
+  )
 })
 
 t.test('while the server of accounts is slow or down at the end of a token, nothing is sent without one', async t => {
