@@ -78,8 +78,9 @@ export interface TakenShapes {
 const maxWaiting = 200
 /** Of all agents, in this thread. */
 const maxKnown = 50_000
-/** Steps of reading one request without a body. */
+/** Steps of reading one request without a body, and of each character of its URL, in which detectors search. */
 const stepsOfHead = 4_096
+const stepsOfCharacter = 8
 const dayMs = 86_400_000
 
 export interface RecorderLimits {
@@ -170,7 +171,8 @@ export class ShapeRecorder {
         this.#of(call.agent.id).waiting -= 1
         this.#bytes -= call.body?.byteLength ?? 0
         this.#readOne(next)
-        this.#turns.spend(stepsOfHead + (call.body?.byteLength ?? 0))
+        const { url } = call.target
+        this.#turns.spend(stepsOfHead + url.length * stepsOfCharacter + (call.body?.byteLength ?? 0))
       }
     } finally {
       this.#isReading = false

@@ -51,9 +51,10 @@ export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest
   if (places === undefined || JSON.stringify([found, places]).length > maxShape)
     return unfit({ ...head, path: [] }, 'more than is recorded')
   if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
-  // Findings may lie across segments, and in another reading of the path.
-  const readings = [segments, ...(request.head.readings ?? []).map(one => one.slice(1).split('/'))]
-  if (readings.some(hasSecret)) return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
+  // Findings may lie across segments, and in another reading of a path that is kept as it was sent: that is short.
+  const readings = 'facts' in found && hasRawPath(found) ? (request.head.readings ?? []) : []
+  if ([segments, ...readings.map(one => one.slice(1).split('/'))].some(hasSecret))
+    return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
   const values = segments.flatMap((segment, place) => (typeof places[place] === 'string' ? [] : [valuesOf(segment)]))
   if ('unfit' in found) return { ...unfit(head, found.unfit), values }
   // Ids are kept as classes, and not within a path.
