@@ -23,11 +23,16 @@ export interface KeeperParts {
   readonly obtain: (signal: AbortSignal, current: string | undefined) => Promise<Obtained>
   /** Called before a request that waits for the change goes on. */
   readonly onState: (state: CredentialState) => unknown
-  /** Called at each attempt to get a value from elsewhere, for people: `problem` when there is none, and the one before. */
+  /**
+   * Called at each attempt to get a value from elsewhere, for people: `problem` when there is none, and the one before.
+   *
+   * @param isUsable requests get the value that there is
+   */
   readonly onAttempt: (
     name: string,
     problem: CredentialError | undefined,
     before: CredentialProblem | undefined,
+    isUsable: boolean,
   ) => void
 }
 
@@ -145,12 +150,12 @@ export class CredentialKeeper {
       this.#backOff.reset()
       this.renewedAt = clock.now()
       this.#set(valid(obtained, asked))
-      onAttempt(this.name, undefined, before)
+      onAttempt(this.name, undefined, before, true)
     } catch (error) {
       const problem = error instanceof CredentialError ? error : new CredentialError('failing', asError(error).message)
       this.#backOff.fail(clock.steady())
       this.#set({ problem: { kind: problem.kind, text: problem.message } })
-      onAttempt(this.name, problem, before)
+      onAttempt(this.name, problem, before, isFresh(this.#state, clock.steady()))
     }
   }
 

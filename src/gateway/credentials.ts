@@ -161,7 +161,7 @@ function openKeepers(config: Config, { clock, sourceParts, onState, notes }: Kee
       const now = clock.steady()
       const isKnown = problem !== undefined && now - (failedAt.get(name) ?? Number.NEGATIVE_INFINITY) < failedAgainMs
       if (problem !== undefined && !isKnown) failedAt.set(name, now)
-      notes.onAttempt(name, problem, isKnown ? { kind: problem.kind, text: '' } : keeper.state.problem)
+      notes.onAttempt(name, problem, isKnown ? { kind: problem.kind, text: '' } : keeper.state.problem, false)
       void keeper.adopt(undefined, problem)
       if (problem === undefined) keeper.renewedAt = clock.now()
     },

@@ -109,7 +109,7 @@ interface AttemptParts {
 /** Tells people how attempts end: in the audit trail, once it is there, only when it is another outcome than before. */
 export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
   let stored: CredentialStore | undefined
-  const onAttempt: KeeperParts['onAttempt'] = (text, problem, before) => {
+  const onAttempt: KeeperParts['onAttempt'] = (text, problem, before, isUsable) => {
     const key = parseKey(text)
     const facts = { credential: key.name, ...subjectFacts(key.subject) }
     metrics?.count(credentialRenewals, problem?.kind ?? 'renewed')
@@ -117,7 +117,7 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
       log?.debug(facts, 'a credential has a new value')
       return
     }
-    log?.error({ ...facts, reason: problem.message }, 'a credential has no new value')
+    log?.[isUsable ? 'warn' : 'error']({ ...facts, reason: problem.message }, 'a credential has no new value')
     if (problem.kind === before?.kind || stored === undefined) return
     const { store, report } = stored
     store.credentials.note(notesOf(key, problem, clock.now())).catch(error => {

@@ -3,6 +3,7 @@ import t from 'tap'
 import { CredentialKeeper } from '../../src/credentials/keeper.ts'
 import { sources } from '../../src/credentials/sources.ts'
 import { isFresh } from '../../src/credentials/state.ts'
+import { createAttemptNotes } from '../../src/gateway/kept-credential.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
 
@@ -12,14 +13,21 @@ function open() {
   const clock = createClock()
   const server = tokenServer()
   const attempts: (string | undefined)[] = []
+  const levels: string[] = []
+  const write = (level: string) => () => void levels.push(level)
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error'), line() {} }
+  const notes = createAttemptNotes({ clock, log })
   const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => 'secret' } }
   const keeper = new CredentialKeeper(setting, {
     clock,
     obtain: signal => sources.ClientCredentials(setting, parts, signal),
     onState: () => {},
-    onAttempt: (_, problem) => attempts.push(problem?.kind),
+    onAttempt(_, problem, before, isUsable) {
+      attempts.push(problem?.kind)
+      notes.onAttempt('shop', problem, before, isUsable)
+    },
   })
-  return { clock, server, keeper, attempts }
+  return { clock, server, keeper, attempts, levels }
 }
 
 t.test('a thousand requests that need a token make one request for it', async t => {
@@ -85,7 +93,7 @@ t.test('after a failure the pauses grow to a minute, and a new secret ends them'
 })
 
 t.test('an old token is sent while the server fails, until its end', async t => {
-  const { clock, server, keeper } = open()
+  const { clock, server, keeper, levels } = open()
   await keeper.renewed(undefined)
   server.status = 503
   clock.advance(3_400_000)
@@ -93,6 +101,9 @@ t.test('an old token is sent while the server fails, until its end', async t => 
   t.equal(value, 'token-1')
   t.match(problem, { kind: 'failing' })
   t.ok(isFresh(keeper.state, clock.steady()))
+  clock.advance(200_000)
+  await keeper.renewed(undefined)
+  t.strictSame(levels, ['debug', 'warn', 'error'], 'without a value it is an error')
 })
 
 t.test('agents that provoke refusals of a token cause one renewal in a minute', async t => {
