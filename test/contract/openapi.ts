@@ -94,6 +94,7 @@ const senders: Readonly<Record<string, readonly string[]>> = {
     'clients/mcp-host',
     'fixtures/idp',
     'http/respond',
+    'http/strip-closed',
     'pipeline/outbound/answer-body',
     'security/tokens-on-the-wire',
     'system/prometheus',
