@@ -54,6 +54,7 @@ export function parsePath(text: string): readonly PathStep[] | string {
   while (at < text.length) {
     const found = readStep(text, at)
     if (found === undefined) return `bad field path at character ${at + 1}`
+    if (typeof found === 'string') return found
     steps.push(found.step)
     at = found.end
   }
@@ -61,7 +62,8 @@ export function parsePath(text: string): readonly PathStep[] | string {
   return steps
 }
 
-function readStep(text: string, at: number): { step: PathStep; end: number } | undefined {
+/** The step at this place; a string is what is wrong with its name. */
+function readStep(text: string, at: number): { step: PathStep; end: number } | string | undefined {
   const bracket = text[at] === '['
   if (!bracket && at > 0 !== (text[at] === '.')) return undefined
   const pattern = bracket ? bracketStep : nameStep
@@ -69,12 +71,17 @@ function readStep(text: string, at: number): { step: PathStep; end: number } | u
   const match = pattern.exec(text)
   if (match === null) return undefined
   const step = bracket ? bracketed(match) : named(match[1]!)
-  return step === undefined ? undefined : { step, end: pattern.lastIndex }
+  return typeof step === 'object' ? { step, end: pattern.lastIndex } : step
 }
 
-function named(name: string): PathStep {
+/** Steps of other languages would be names here that no request has: the rule would silently never hold. */
+function named(name: string): PathStep | string {
   const kind = lastSteps.get(name)
-  return kind === undefined ? { kind: 'key', key: name } : { kind }
+  if (kind !== undefined) return { kind }
+  const quoted = `write a member of this name as [${JSON.stringify(name)}]`
+  if (name.startsWith('@')) return `a field path ends with @size, @type or @keys, not with ${name}: ${quoted}`
+  if (/^\*+$/.test(name)) return `[*] is every element of a list, ${name} is nothing: ${quoted}`
+  return { kind: 'key', key: name }
 }
 
 type LastKind = 'size' | 'type' | 'keys'

@@ -298,6 +298,22 @@ t.test('fields that do not exist are mistakes', async t => {
   }
 })
 
+t.test('a step of another language is no name: only in quotes is it one', async t => {
+  for (const step of ['**', '*', '@values', '@text', '@strings', '@Keys', '@']) {
+    for (const base of ['input.body', 'input.body.a', 'mcp.arguments', 'agent.claims', 'input.headers', 'input.query']) {
+      const [problem] = problems(withCondition({ field: `${base}.${step}`, operator: 'exists' }))
+      t.equal(problem, 'E_FIELD rules[0].conditions[0]', `${base}.${step}`)
+      t.strictSame(problems(withCondition({ field: `${base}["${step}"]`, operator: 'exists' })), [], step)
+    }
+  }
+  const title = { effect: 'Hitl', title: 'Of {input.body.@text}' }
+  t.strictSame(problems(withRule(title)), ['E_FIELD rules[0].title'])
+  t.strictSame(problems(withCondition({ field: 'input.body.a@b.c*', operator: 'exists' })), [])
+  const message = (field: string) => messages(withCondition({ field, operator: 'exists' }))
+  t.match(message('input.body.@text'), /not with @text: write a member of this name as \["@text"\]/)
+  t.match(message('input.body.**'), /\[\*\] is every element of a list, \*\* is nothing/)
+})
+
 t.test('limits hold against hostile documents', async t => {
   let deep: object = eq
   for (let depth = 0; depth < 9; depth++) deep = { not: deep }
