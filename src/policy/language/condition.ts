@@ -69,8 +69,10 @@ function checkSuits({ form, name }: Operator, field: Field, scope: Scope): void 
   if (form.suits === 'ordering' && !window && !mayBeNumber(field))
     throw new ConditionError(`${name} must be used on a number field, not on ${field.text}`)
   const textless = field.type === 'number' || field.type === 'boolean'
-  if (form.suits === 'text' && textless)
-    throw new ConditionError(`${name} must be used on a text field, not on ${field.text}`)
+  if (form.suits === 'text' && textless) {
+    const instead = field.kind.phase === 'body' ? ': use input.bodyText, or a text in the body: input.body.NAME' : ''
+    throw new ConditionError(`${name} must be used on a text field, not on ${field.text}, a ${field.type}${instead}`)
+  }
 }
 
 /** Whether a field can hold a number: not a name of the head or the clock. */

@@ -79,13 +79,13 @@ function leafWarnings(leaf: ConditionLeaf, rule: Rule): LintWarning[] {
   const operator = operatorOf(leaf.condition)
   const field = fieldOf(leaf.condition)
   const negation = isNegation(operator, leaf.condition.value) !== leaf.inverted
-  if (rule.effect === 'Allow' && negation && mayBeMissing(leaf.condition, field, rule)) {
+  if (rule.effect === 'Allow' && negation && mayBeMissing(leaf, field)) {
     found.push(warn('W_NEGATED_ALLOW', `also matches when ${field.text} is missing: add ${field.text} exists`))
   }
   const asksAll = leaf.condition.quantifier === 'all'
   // Without a quantifier all messages of a batch must agree.
   const ofBatch = field.kind.ofBatch === true && asksAll
-  const several = field.several || ofBatch || ((field.repeats || mayBeList(field, rule)) && mayDiffer(operator))
+  const several = field.several || ofBatch || ((field.repeats || mayBeList(leaf, field)) && mayDiffer(operator))
   if (rule.effect === 'Allow' && several && asksAll === negation) {
     const message = negation ? 'matches as soon as one value differs' : 'matches as soon as one value does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
@@ -106,18 +106,22 @@ function mayDiffer({ form }: Operator): boolean {
 }
 
 /** Whether a field of a JSON body may hold a list in place of one value. */
-function mayBeList({ kind, type, text }: Field, rule: Rule): boolean {
+function mayBeList({ beside }: ConditionLeaf, { kind, type, text }: Field): boolean {
   if (kind.phase !== 'body' || type !== 'json') return false
-  return !rule.conditions.some(node => 'field' in node && node.field === text && node.operator === 'typeIs')
+  return !beside.some(node => 'field' in node && node.field === text && excludesLists(node))
+}
+
+function excludesLists({ operator, value }: Condition): boolean {
+  return operator === 'typeIs' && !readWords(value).includes('array')
 }
 
 const alwaysThere =
   /^(?:input\.port|input\.clientIp|input\.destination|agent\.(?:id|name|ownerId|status|trustScore|ageHours|hostSeen|.*(?:Last|Today|ThisMonth))|budget\.|time\.|risk\.)/
 
-function mayBeMissing(condition: Condition, field: Field, rule: Rule): boolean {
+function mayBeMissing({ condition, beside }: ConditionLeaf, field: Field): boolean {
   if (field.plain !== undefined || alwaysThere.test(field.text)) return false
   if (/^(?:notExists|exists|isEmpty)$/.test(condition.operator)) return false
-  return !rule.conditions.some(node => 'field' in node && node.field === condition.field && requiresPresence(node))
+  return !beside.some(node => 'field' in node && node.field === condition.field && requiresPresence(node))
 }
 
 function requiresPresence(condition: Condition): boolean {

@@ -20,16 +20,26 @@ export interface ConditionLeaf {
   readonly path: string
   /** Whether an odd number of `not` surrounds it. */
   readonly inverted: boolean
+  /** Conditions and groups that hold whenever this one counts: of the rule, and of each `all` around it. */
+  readonly beside: readonly Node[]
 }
 
 /** The conditions of a rule at `path`, those in groups too. */
 export function leavesOf(rule: Rule, path: string): ConditionLeaf[] {
-  return rule.conditions.flatMap((node, index) => leavesOfNode(node, `${path}.conditions[${index}]`, false))
+  const around = { inverted: false, beside: rule.conditions }
+  return rule.conditions.flatMap((node, index) => leavesOfNode(node, `${path}.conditions[${index}]`, around))
 }
 
-function leavesOfNode(node: Node, path: string, inverted: boolean): ConditionLeaf[] {
-  if ('field' in node) return [{ condition: node, path, inverted }]
-  if ('not' in node) return leavesOfNode(node.not, `${path}.not`, !inverted)
+function leavesOfNode(
+  node: Node,
+  path: string,
+  { inverted, beside }: Pick<ConditionLeaf, 'inverted' | 'beside'>,
+): ConditionLeaf[] {
+  if ('field' in node) return [{ condition: node, path, inverted, beside }]
+  if ('not' in node) return leavesOfNode(node.not, `${path}.not`, { inverted: !inverted, beside })
   const key = 'all' in node ? 'all' : 'any'
-  return innerNodes(node).flatMap((inner, index) => leavesOfNode(inner, `${path}.${key}[${index}]`, inverted))
+  const nodes = innerNodes(node)
+  // Of an `all` under `not`, one that fails is enough.
+  const around = { inverted, beside: key === 'all' && !inverted ? [...beside, ...nodes] : beside }
+  return nodes.flatMap((inner, index) => leavesOfNode(inner, `${path}.${key}[${index}]`, around))
 }

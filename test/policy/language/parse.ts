@@ -268,6 +268,12 @@ t.test('values that cannot be meant are mistakes', async t => {
   }
 })
 
+t.test('a search in what is no text names what to search', async t => {
+  const message = (field: string) => messages(withCondition({ field, operator: 'detects', value: 'secret' }))
+  t.match(message('llm.messages'), /not on llm\.messages, a number: use input\.bodyText, or a text in the body/)
+  t.match(message('input.port'), /not on input\.port, a number$/)
+})
+
 t.test('fields that do not exist are mistakes', async t => {
   const wrong = [
     ...['', 'input', 'method', 'input.headers', 'input.query', 'input.method.x', 'input.path[0]', 'agent.secret'],
@@ -300,7 +306,14 @@ t.test('fields that do not exist are mistakes', async t => {
 
 t.test('a step of another language is no name: only in quotes is it one', async t => {
   for (const step of ['**', '*', '@values', '@text', '@strings', '@Keys', '@']) {
-    for (const base of ['input.body', 'input.body.a', 'mcp.arguments', 'agent.claims', 'input.headers', 'input.query']) {
+    for (const base of [
+      'input.body',
+      'input.body.a',
+      'mcp.arguments',
+      'agent.claims',
+      'input.headers',
+      'input.query',
+    ]) {
       const [problem] = problems(withCondition({ field: `${base}.${step}`, operator: 'exists' }))
       t.equal(problem, 'E_FIELD rules[0].conditions[0]', `${base}.${step}`)
       t.strictSame(problems(withCondition({ field: `${base}["${step}"]`, operator: 'exists' })), [], step)

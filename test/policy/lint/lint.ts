@@ -120,7 +120,12 @@ t.test('an Allow rule that holds of what is missing is warned of', async t => {
   t.strictSame(lint([rule([{ not: is('input.headers.x', 'eq', 'a') }], { effect: 'Allow' })]), [
     'W_NEGATED_ALLOW rules[0].conditions[0].not',
   ])
-  t.strictSame(lint([rule([negated, is('input.headers.x', 'exists', true)], { effect: 'Allow' })]), [])
+  const present = is('input.headers.x', 'exists', true)
+  t.strictSame(lint([rule([negated, present], { effect: 'Allow' })]), [])
+  t.strictSame(
+    lint([rule([{ any: [is('input.method', 'eq', 'GET'), { all: [present, negated] }] }], { effect: 'Allow' })]),
+    [],
+  )
   t.strictSame(lint([rule([is('input.method', 'ne', 'GET')], { effect: 'Allow' })]), [], 'there is always a method')
   t.strictSame(lint([rule([negated])]), [])
 })
@@ -165,6 +170,16 @@ t.test('an Allow rule that a list in a JSON body satisfies by one element is war
     t.notMatch(lint([rule([{ ...any, quantifier: 'all' }], allow), session]).join(), 'W_ANY_ALLOW', field)
     t.notMatch(lint([rule([any, is(field, 'typeIs', 'number')], allow), session]).join(), 'W_ANY_ALLOW', field)
   }
+  const [any, number] = [is('input.body.amount', 'lte', 100), is('input.body.amount', 'typeIs', 'number')]
+  const warned = 'W_ANY_ALLOW rules[0].conditions[0]'
+  const none = is('input.body.amount', 'notExists', true)
+  const either = { any: [none, { all: [number, any] }] }
+  t.strictSame(lint([rule([either], allow)]), [], 'beside it in a group')
+  t.strictSame(lint([rule([{ any: [number, any] }], allow)]), [`${warned}.any[1]`], 'in its place')
+  const inverted = { not: { all: [number, { not: any }] } }
+  t.equal(lint([rule([inverted], allow)])[1], `${warned}.not.all[1].not`, 'the other one may fail')
+  const list = is('input.body.amount', 'typeIs', ['number', 'array'])
+  t.strictSame(lint([rule([any, list], allow)]), [warned], 'a list is allowed')
   t.strictSame(lint([rule([is('input.body.amount', 'lte', 100)])]), [])
   t.strictSame(lint([rule([is('input.body.list.@size', 'lte', 3)], allow)]), [])
 })
