@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { asError } from '../base/as-error.ts'
@@ -13,8 +13,8 @@ const cookbook = join(packageFolder, 'policies/cookbook')
 
 export const help = `usage: agent-gateway policy init NAME --template TEMPLATE [--config FILE]
 
-Writes a policy of the cookbook and its tests into Policy:Directory, as NAME.yaml and NAME.test.yaml. Put your own hosts, paths and
-names in, run its tests with policy test, and assign it to an agent: no agent has it yet.
+Writes a policy of the cookbook and its tests into Policy:Directory, as NAME.yaml and NAME.test.yaml, and makes the
+folder where it is missing. Put your own hosts, paths and names in, run its tests with policy test, and assign it to an agent: no agent has it yet.
 
   --template TEMPLATE  one of ${templates().join(', ')}
 ${configHelp}
@@ -43,7 +43,7 @@ export async function run(shell: Shell): Promise<number> {
   const taken = files.find(({ path }) => existsSync(path))
   if (taken !== undefined) throw new StartupError(`${taken.path} is there already. Choose another name.`)
   for (const { path, text } of files) {
-    write(path, text)
+    write(folder, path, text)
     shell.print(path)
   }
   return 0
@@ -68,8 +68,9 @@ function adapted(text: string, { folder, template, name }: Adaptation): string {
 }
 
 /** @throws StartupError when it cannot be written, or another one was made since */
-function write(path: string, text: string): void {
+function write(folder: string, path: string, text: string): void {
   try {
+    mkdirSync(folder, { recursive: true })
     writeFileSync(path, text, { flag: 'wx' })
   } catch (error) {
     throw new StartupError(`${path} cannot be written (${asError(error).code}).`)

@@ -13,7 +13,7 @@ export const help = `usage: agent-gateway policy test [DIR] [--coverage] [--json
 Runs the tests of policies: the files *.test.yaml of DIR (Policy:Directory if absent), against the policies in DIR
 and in the configuration file. Exit code 0 when all of them pass, else 1.
 
-  --coverage     also list the rules that no test matches; such a rule makes the exit code 1
+  --coverage     also list the rules that no test matches, and the policies of DIR that have no tests; either makes the exit code 1
 ${jsonHelp}: ok, passed, failed, mistakes, tests, unmatched
 ${configHelp}
 
@@ -69,6 +69,7 @@ interface TestResult {
 /** Rules of a policy that no test matches. */
 interface Unmatched {
   readonly policy: string
+  /** All of them where the policy has no test; a policy without rules has none. */
   readonly rules: readonly string[]
 }
 
@@ -86,7 +87,9 @@ function printLines(shell: Shell, { passed, failed, mistakes, tests, unmatched }
     shell.print(faults.length === 0 ? `ok      ${policy}: ${name}` : `FAILED  ${policy}: ${name} (${place})`)
     for (const fault of faults) shell.print(`        ${fault}`)
   }
-  for (const { policy, rules } of unmatched) shell.print(`no test matches  ${policy}: ${rules.join(', ')}`)
+  const tested = new Set(tests.map(({ policy }) => policy))
+  for (const { policy, rules } of unmatched)
+    shell.print(tested.has(policy) ? `no test matches  ${policy}: ${rules.join(', ')}` : `no tests         ${policy}`)
   shell.print(`${passed} passed, ${failed} failed`)
 }
 
@@ -116,12 +119,15 @@ function runSuite(suite: PolicySuite, { entries }: PreparedSet, settings: Decisi
   }
 }
 
+/** Of policies with tests, and of those of the folder that have none. */
 function listUnmatched({ entries }: PreparedSet, outcomes: readonly SuiteOutcome[]): readonly Unmatched[] {
-  return [...Map.groupBy(outcomes, ({ policy }) => policy)].flatMap(([policy, ofPolicy]) => {
-    const compiled = entries.get(policy)?.compiled
-    const matched = new Set(ofPolicy.flatMap(outcome => outcome.matched))
-    const names = [...(compiled?.rules ?? []), ...(compiled?.shadowRules ?? [])].map(({ rule }) => rule.name)
+  const byPolicy = Map.groupBy(outcomes, ({ policy }) => policy)
+  return [...entries].flatMap(([policy, { source, compiled }]) => {
+    const ofPolicy = byPolicy.get(policy)
+    if (ofPolicy === undefined && source !== 'file') return []
+    const matched = new Set(ofPolicy?.flatMap(outcome => outcome.matched))
+    const names = [...compiled.rules, ...compiled.shadowRules].map(({ rule }) => rule.name)
     const rules = names.filter(name => !matched.has(name))
-    return rules.length === 0 ? [] : [{ policy, rules }]
+    return rules.length === 0 && ofPolicy !== undefined ? [] : [{ policy, rules }]
   })
 }

@@ -2,7 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { createChecks } from '../api/check.ts'
 import { openApi } from '../api/openapi.ts'
 import { parseYaml, placesIn } from '../config/yaml.ts'
+import type { DecisionRecord } from '../policy/evaluation/decision.ts'
 import { explainDescription } from '../policy/evaluation/explain.ts'
+import { shownConditions } from '../policy/evaluation/reason.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { RequestDescription } from '../policy/request/describe.ts'
 import { createFileCache, type FileCache } from './file-cache.ts'
@@ -128,9 +130,14 @@ export function runPolicyTest(rulebook: Rulebook, test: PolicyTest): TestOutcome
   const faults = Object.entries(test.expect)
     .filter(([key, wanted]) => (got[key] ?? null) !== wanted)
     .map(([key, wanted]) => `${key}: expected ${wanted}, was ${got[key] ?? null}`)
-  if (faults.length > 0 && 'reason' in result) faults.push(`the reason: ${result.reason}`)
+  if (faults.length > 0 && 'reason' in result) faults.push(`the reason: ${result.reason}`, ...heldConditions(result))
   if (faults.length > 0 && readings !== undefined) faults.push(`servers read the path as ${readings.join(' or ')}`)
   return { faults, matched: rules.filter(rule => rule.matches).map(({ rule }) => rule) }
+}
+
+/** A line for each condition that held, at most those that a rule can have, where the reason does not name them all. */
+function heldConditions({ matched }: DecisionRecord): readonly string[] {
+  return matched.length > shownConditions ? matched.map(({ condition }) => `held: ${condition}`) : []
 }
 
 /** Tries policies out. Gives a line for each mistake in the test files and each test that fails. */

@@ -37,7 +37,18 @@ t.test('nothing is written over, and a mistake is explained', async t => {
   t.match(await command('init', 'other', '--template', 'githup', ...config), { code: 2, err: /did you mean github/ })
   for (const args of [[], ['x'], ['../x', '--template', 'github'], ['x.test', '--template', 'github']])
     t.equal((await command('init', ...args, ...config)).code, 2, args.join(' '))
-  const nowhere = testdir(t, { 'gateway.yaml': 'Policy: { Directory: none }\n' })
-  const failed = await command('init', 'x', '--template', 'github', '--config', `${nowhere}/gateway.yaml`)
-  t.match(failed, { code: 1, err: /cannot be written/ })
+})
+
+t.test('a folder that is missing is made, and one that cannot be is named', async t => {
+  const folder = testdir(t, { 'gateway.yaml': 'Policy: { Directory: new/policies }\n', file: '' })
+  const made = await command('init', 'x', '--template', 'github', '--config', `${folder}/gateway.yaml`)
+  t.match(made, { code: 0, out: `${folder}/new/policies/x.test.yaml` })
+  const into = [
+    '--config',
+    `${testdir(t, { 'gateway.yaml': `Policy: { Directory: ${folder}/file/x }\n` })}/gateway.yaml`,
+  ]
+  t.match(await command('init', 'x', '--template', 'github', ...into), {
+    code: 1,
+    err: /cannot be written \(ENOTDIR\)/,
+  })
 })

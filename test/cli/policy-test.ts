@@ -14,6 +14,10 @@ policy: shop
 tests:
   - { name: reads, request: { url: "https://shop.example/" }, expect: { decision: Allow, rule: get, phase: head } }
 `
+const refund = `  - name: asks
+    request: { method: POST, url: "https://shop.example/", body: { amount: 101 } }
+    expect: { decision: Hitl, rule: refund }
+`
 
 const run = async (folder: string, ...more: string[]) => {
   const shell = fakeShell(['policy', 'test', folder, ...more])
@@ -53,6 +57,40 @@ t.test('with --coverage, rules that no test matches are listed and are a failure
   const { code, out } = await run(testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good }), '--coverage')
   t.equal(code, 1)
   t.strictSame(out.slice(1), ['no test matches  shop: refund', '1 passed, 0 failed'])
+})
+
+t.test('with --coverage, a policy of the folder without tests is named, and is a failure', async t => {
+  const files = {
+    'gateway.yaml': 'Policies: [{ name: inline, rules: [] }]\n',
+    policies: {
+      'shop.yaml': policy,
+      'none.yaml': 'name: none\nrules: []\n',
+      'all.yaml': policy.replace('shop', 'all'),
+    },
+  }
+  const folder = testdir(t, { ...files, policies: { ...files.policies, 'shop.test.yaml': good + refund } })
+  const args = [`${folder}/policies`, '--config', `${folder}/gateway.yaml`] as const
+  t.equal((await run(...args)).code, 0)
+  const { code, out } = await run(...args, '--coverage')
+  t.strictSame([code, out.slice(2)], [1, ['no tests         all', 'no tests         none', '2 passed, 0 failed']])
+  const unmatched = [
+    { policy: 'all', rules: ['refund', 'get'] },
+    { policy: 'none', rules: [] },
+  ]
+  t.match(JSON.parse((await run(...args, '--coverage', '--json')).out[0] ?? ''), { ok: false, unmatched })
+})
+
+t.test('a test that fails by a rule of many conditions shows each that held', async t => {
+  const post = '{ field: input.method, operator: eq, value: GET }'
+  const group = (count: number) => `{ all: [${new Array(count).fill(post).join(', ')}] }`
+  const many = (count: number) => policy.replace(post, `${group(count - 1)}, ${post}`)
+  const wrong = good.replace('Allow', 'Deny')
+  const held = async (count: number) => {
+    const { out } = await run(testdir(t, { 'shop.yaml': many(count), 'shop.test.yaml': wrong }))
+    return out.filter(line => line.includes('held: ')).map(line => line.trim())
+  }
+  t.strictSame(await held(3), [])
+  t.strictSame(await held(9), new Array(9).fill('held: input.method eq "GET"'))
 })
 
 t.test('mistakes in the files are printed with their place', async t => {

@@ -91,7 +91,8 @@ function causeOf(condition: Condition, policy: CompiledPolicy, facts: Facts): st
   return typeof value === 'string' ? 'text too long to search' : `${typeName(value)} where text is needed`
 }
 
-const shownConditions = 3
+/** Conditions that a reason names; of more it says how many. */
+export const shownConditions = 3
 
 /**
  * `rule "x": input.body.amount gt "100"`. It goes to the log: values of the request stand in `matched` alone.
