@@ -78,9 +78,9 @@ function readStep(text: string, at: number): { step: PathStep; end: number } | s
 function named(name: string): PathStep | string {
   const kind = lastSteps.get(name)
   if (kind !== undefined) return { kind }
-  const quoted = `write a member of this name as [${JSON.stringify(name)}]`
-  if (name.startsWith('@')) return `a field path ends with @size, @type or @keys, not with ${name}: ${quoted}`
-  if (/^\*+$/.test(name)) return `[*] is every element of a list, ${name} is nothing: ${quoted}`
+  const instead = `all of a body is input.bodyText, a member of this name [${JSON.stringify(name)}]`
+  if (name.startsWith('@')) return `a field path ends with @size, @type or @keys, not with ${name}: ${instead}`
+  if (name.includes('*')) return `[*] is every element of a list, * stands for nothing else: ${instead}`
   return { kind: 'key', key: name }
 }
 
