@@ -93,6 +93,8 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
 
   #goAlone(): void {
     this.#isAway = true
+    // It is over, and the store may answer in time before the call is: those that come then wait for it anew.
+    this.#wait = undefined
     for (const key of this.#waiting) this.#options.book.goAlone(key)
     this.#waiting.clear()
   }

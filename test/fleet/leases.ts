@@ -1,4 +1,5 @@
 /** T77, leases of many keys in one call: a key that the store cannot write takes none from others. */
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { type LeaseBook, Leases } from '../../src/fleet/leases.ts'
 import { createClock } from '../fixtures/clock.ts'
@@ -79,4 +80,47 @@ t.test('once the store is late nobody waits for it, until it answers in time', a
     () => [...states.values()],
     all => all.every(state => state === 'leased'),
   )
+})
+
+t.test('after a call that failed late, requests wait for the calls that search for its cause', async t => {
+  const late = Promise.withResolvers<void>()
+  const search = Promise.withResolvers<void>()
+  const states = new Map<string, string>()
+  const halves: string[] = []
+  const leases = new Leases<Keyed, Keyed>({
+    clock: createClock(),
+    book: {
+      ask: key => ({ key }),
+      accept: ({ key }) => void states.set(key, 'leased'),
+      miss: ({ key }) => void states.set(key, 'missed'),
+      goAlone: key => void states.set(key, 'alone'),
+      isDue: () => false,
+    },
+    async lease(asks) {
+      if (asks.length === 2) {
+        await late.promise
+        throw new Error('a row was locked for long')
+      }
+      halves.push(...asks.map(({ key }) => key))
+      if (asks.length > 0) await search.promise
+      return asks
+    },
+  })
+  t.teardown(() => leases.close())
+  await Promise.all(['k1', 'k2'].map(key => leases.asked(key)))
+  t.strictSame([...states.values()], ['alone', 'alone'])
+  late.resolve()
+  await eventually(
+    () => halves,
+    keys => keys.length > 0,
+  )
+  let isOver = false
+  const asked = leases.asked('k3').then(() => {
+    isOver = true
+  })
+  await setImmediate()
+  t.equal(isOver, false)
+  search.resolve()
+  await asked
+  t.equal(states.get('k1'), 'leased')
 })
