@@ -39,5 +39,7 @@ export function failOf(text: string, problem: unknown, remedy: string, now: numb
   const { code, message } = error.cause === undefined ? error : asError(error.cause)
   const date = dates[code ?? '']
   if (date !== undefined) return fail(`${text}: ${date}`, `Have it renewed there. ${clockOf(now)}`)
-  return fail(`${text}: ${typeof code === 'number' ? `status ${code}` : message}`, remedy)
+  // What several addresses of a name refused has a code alone.
+  const why = message === '' ? code : message
+  return fail(`${text}: ${typeof code === 'number' ? `status ${code}` : why}`, remedy)
 }

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { collectorFindings } from '../../../src/cli/doctor/collector.ts'
 import { providerFindings } from '../../../src/cli/doctor/provider.ts'
 import { receiverFindings } from '../../../src/cli/doctor/receivers.ts'
+import { failOf } from '../../../src/cli/doctor/result.ts'
 import { createLeafs } from '../../../src/intercept/leafs.ts'
 import { openStoredAuthority } from '../../../src/intercept/stored-authority.ts'
 import { createClock } from '../../fixtures/clock.ts'
@@ -37,6 +38,12 @@ t.test('a collector that refuses, or is down, fails, with what to check', async 
   }
   const down = await doctorParts(t, { Telemetry: { Tracing: { Url: 'http://127.0.0.1:1/v1/traces' } } })
   t.match(await collectorFindings(down), [{ level: 'fail', text: /^127\.0\.0\.1:1 does not take spans: .*REFUSED/ }])
+})
+
+t.test('a name whose addresses all refuse has a reason, too', async t => {
+  const refused = new Error('connect ECONNREFUSED 127.0.0.1:1')
+  const problem = Object.assign(new AggregateError([refused, refused]), { code: 'ECONNREFUSED' })
+  t.match(failOf('it is away', problem, '', 0), { text: 'it is away: ECONNREFUSED' })
 })
 
 t.test('a collector with TLS is asked as spans are sent: with Proxy:CaFile, or the files of its variables', async t => {
