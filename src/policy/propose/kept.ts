@@ -41,18 +41,18 @@ const maxPlaces = 64
  * @returns undefined when its origin has a secret: nothing of it may be kept
  */
 export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest | undefined {
-  const { method, origin, path } = request.head
+  const { method, origin, path, readings = [] } = request.head
   if (findIn(secretSearch, origin) !== undefined) return undefined
   const read = factsOf(request)
   const found: FoundShape = isWhole ? shapeOfFacts(read) : { unfit: 'a body that was not recorded' }
   const segments = path.slice(1).split('/')
   const places = segments.length > maxPlaces ? undefined : placesOf(segments)
   const head = { method, origin, path: places ?? [] }
-  if (places === undefined || JSON.stringify([found, places]).length > maxShape)
+  // A path with several readings counts twice: each of them is searched.
+  if (places === undefined || JSON.stringify([found, places, ...readings.slice(0, 1)]).length > maxShape)
     return unfit({ ...head, path: [] }, 'more than is recorded')
   if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
-  // Findings may lie across segments, and in another reading of a path that is kept as it was sent: that is short.
-  const readings = 'facts' in found && hasRawPath(found) ? (request.head.readings ?? []) : []
+  // Findings may lie across segments, and in another reading of the path.
   if ([segments, ...readings.map(one => one.slice(1).split('/'))].some(hasSecret))
     return unfit({ ...head, path: [secretPlace] }, 'a secret in the path')
   const values = segments.flatMap((segment, place) => (typeof places[place] === 'string' ? [] : [valuesOf(segment)]))
