@@ -6,6 +6,12 @@ import { isRecord } from '../values/path.ts'
 
 /** JSON and percent-encoding in a string or a parameter are read to this depth; what goes deeper may be a secret. */
 const maxDepth = 4
+/** Texts that are searched of one, and those among them that begin like JSON, which takes 10 us where it is none. More may be a secret. */
+const maxTexts = 8_192
+const maxJson = 256
+const jsonStart = /^\s*["[{]/
+/** The same in a parameter, where it may be encoded. */
+const encodedStart = /^[\s"[{%+]/
 /** A member of JSON, also one whose value is an object, and one that a later member of the same name hides. */
 const memberName = /"([^"\\]{1,64})"\s{0,8}:/g
 /** The same in bodies that are no JSON: arguments of GraphQL, lines of YAML and of plain text, elements of XML. */
@@ -22,12 +28,17 @@ const valueMember = /^(?:val|values?|content|data|text)$/i
 export function hasSecret(text: string): boolean {
   const texts: string[] = []
   const waiting = [{ text, depth: 0 }]
+  let ofJson = 0
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { depth } = next
     texts.push(next.text, unescaped(next.text))
-    const found = parseJson(next.text)
+    // A number or a word has no texts in it.
+    const isJson = jsonStart.test(next.text)
+    if (isJson) ofJson += 1
+    const found = isJson ? parseJson(next.text) : undefined
     const inner = found === undefined ? valuesIn(next.text) : stringsOf(found)
     if (inner === undefined || (depth > maxDepth && inner.length > 0)) return true
+    if (ofJson > maxJson || texts.length + waiting.length + inner.length > maxTexts) return true
     for (const one of inner) waiting.push({ text: one, depth: depth + 1 })
   }
   return looksSecret([...new Set(texts)].join('\n'))
@@ -73,17 +84,25 @@ export function saysNameOfSecret(value: Readonly<Record<string, unknown>>): bool
   return named && members.some(([name]) => valueMember.test(name))
 }
 
-/** What stands decoded in a text that is encoded, and the JSON among the values of its parameters. */
-function valuesIn(text: string): readonly string[] {
+/** What stands decoded in a text that is encoded, and the JSON among the values of its parameters; undefined: too much to read. */
+function valuesIn(text: string): readonly string[] | undefined {
+  const values = text.split(/[?&;#]/).map(pair => pair.slice(pair.indexOf('=') + 1))
+  const encoded = values.filter(value => encodedStart.test(value))
+  if (encoded.length > maxTexts) return undefined
   const decoded = decode(text)
-  const values = text.split(/[?&;#]/).map(pair => decode(pair.slice(pair.indexOf('=') + 1).replaceAll('+', ' ')))
-  const read = values.filter(value => value !== text && /^\s*["[{]/.test(value))
+  const read = encoded
+    .map(value => decode(value.replaceAll('+', ' ')))
+    .filter(value => value !== text && jsonStart.test(value))
   return decoded === text ? read : [decoded, ...read]
 }
 
 /** Once is enough: what is encoded in itself is decoded when it is looked at again. Bytes that are no text stay marks. */
 const decode = (text: string): string =>
-  text.replace(/(?:%[0-9a-f]{2})+/gi, run => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
+  text.replace(/(?:%[0-9a-f]{2})+/gi, run =>
+    run.length === 3 && run < '%8'
+      ? String.fromCharCode(Number.parseInt(run.slice(1), 16))
+      : Buffer.from(run.replaceAll('%', ''), 'hex').toString(),
+  )
 
 const unescaped = (text: string): string =>
   text.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

@@ -52,6 +52,20 @@ t.test('a request with a secret in its URL or body is no sample', t => {
   t.end()
 })
 
+t.test('T80: a request with more texts than are searched at once is no sample', t => {
+  const requests: readonly Request[] = [
+    { headers: form, body: '{;'.repeat(300) },
+    { headers: form, body: `a=${encodeURIComponent('&{"a":1}'.repeat(300))}` },
+    { body: Array.from({ length: 300 }, (_, n) => `[${n}]`) },
+    { body: Array.from({ length: 8_000 }, (_, n) => `text ${n}`) },
+    { headers: form, body: 'a=%41&'.repeat(9_000) },
+  ]
+  for (const request of requests) t.equal(sampled(request), undefined, JSON.stringify(request).slice(0, 100))
+  t.ok(sampled({ body: Array.from({ length: 2_000 }, (_, n) => `text ${n}`) }))
+  t.ok(sampled({ headers: form, body: 'a=1&'.repeat(9_000) }))
+  t.end()
+})
+
 t.test('a body that is not UTF-8 is no sample', t => {
   const request = described({ request: { url, method: 'POST', headers: form, body: 'a=b' } })
   t.ok(sampleOf(request))
