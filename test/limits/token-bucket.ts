@@ -26,7 +26,7 @@ t.test('after a burst one request passes per interval', async t => {
 
 t.test('what is left is what may follow at once', async t => {
   const limiter = create({ requestsPerMinute: 60, burst: 3 })
-  const left = (now: number) => [limiter.take('a', now), limiter.left]
+  const left = (now: number) => [limiter.take('a', now), limiter.left()]
   t.strictSame(
     [left(0), left(0), left(0), left(0)],
     [
