@@ -28,7 +28,7 @@ export function* findInBody(body: Uint8Array, rawHeaders: readonly string[]): Di
   const detected = yield* findAll({ bytes, utf8: isUtf8(bytes) }, maxFound)
   // One character for each byte, so that places are those of bytes.
   const named = yield* secretPlaces(bytes.toString('latin1'), maxFound)
-  const places = withoutOverlaps(detected, named)
+  const places = [...detected, named].reduce(withoutOverlaps)
   const counts = new Map<string, number>()
   for (const { detector } of places) counts.set(detector, (counts.get(detector) ?? 0) + 1)
   return { counts: Object.fromEntries(counts), places: places.slice(0, maxSpans) }
@@ -38,9 +38,9 @@ export function* findInBody(body: Uint8Array, rawHeaders: readonly string[]): Di
  * In order. Of findings that overlap one is kept: a detector's before a field name's, since it says more, then the earlier
  * one.
  */
-function withoutOverlaps(detected: readonly SecretSpan[], named: readonly SecretSpan[]): readonly SecretSpan[] {
-  const first = disjoint(detected.toSorted(byPosition))
-  const others = disjoint(named.toSorted(byPosition))
+function withoutOverlaps(before: readonly SecretSpan[], behind: readonly SecretSpan[]): readonly SecretSpan[] {
+  const first = disjoint(before.toSorted(byPosition))
+  const others = disjoint(behind.toSorted(byPosition))
   let at = 0
   const more = others.filter(({ from, to }) => {
     while (at < first.length && first[at]!.to <= from) at++

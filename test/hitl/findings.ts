@@ -1,9 +1,12 @@
 /** What reviewers see marked in a held body. */
 
+import fc from 'fast-check'
 import t from 'tap'
 import { findInBody } from '../../src/hitl/findings.ts'
 import { doAtOnce } from '../../src/policy/turns/turns.ts'
 import { threadTimeOf } from '../fixtures/cpu-time.ts'
+import { escapedJson } from '../fixtures/json-escapes.ts'
+import { runs } from '../fixtures/runs.ts'
 
 const aws = `AKIA${'QWERTYUIOPASDFGH'}`
 const card = '4111 1111 1111 1111'
@@ -34,6 +37,36 @@ t.test('every finding is marked where it stands, and no more than it', async t =
   }
   t.strictSame(marked(`aws_secret_access_key = ${secret}\n`), [['aws-secret-key', secret]])
   t.strictSame(marked('go to https://joe:hunter22@db.example/'), [['url-password', 'hunter22']])
+})
+
+t.test('a finding in escapes of JSON is marked as it is written', async t => {
+  const content = [`env:\\n${aws}\\n`, '\\u0041KIAQWERTYUIOPASDFGH', 'bob\\u0040a.example', '\\ud83d\\ude00 \\u00e9']
+  t.strictSame(marked(`{"é":"${content.join(' ')} ${aws}"}`), [
+    ['aws-access-key', aws],
+    ['aws-access-key', '\\u0041KIAQWERTYUIOPASDFGH'],
+    ['email', 'bob\\u0040a.example'],
+    ['aws-access-key', aws],
+  ])
+  t.strictSame(marked('{"a":"to\\nbob@a.example"}'), [['email', 'bob@a.example']], 'not the letter of the escape')
+  const inString = JSON.stringify({ arguments: JSON.stringify({ a: `\u00a0\n${aws}\n` }) })
+  t.strictSame(marked(inString), [['aws-access-key', aws]], 'in a string of JSON')
+  const long = `${'\\n\\u00e9'.repeat(10_000)}${aws}`
+  t.strictSame(marked(`["${long}"]`), [['aws-access-key', aws]], 'far in a body')
+})
+
+t.test('any way to write a text in JSON is marked from the beginning of a finding to its end', async t => {
+  const around = fc.string({ unit: fc.constantFrom('\n', '\t', ' ', '"', '/', 'é', '😀'), maxLength: 8 })
+  fc.assert(
+    fc.property(
+      fc.tuple(around, around).chain(parts => escapedJson(parts.join(`\n${aws}\n`))),
+      text => {
+        const found = marked(`{"a":${text}}`)?.map(([id, place]) => [id, JSON.parse(`"${place}"`)])
+        return JSON.stringify(found) === JSON.stringify([['aws-access-key', aws]])
+      },
+    ),
+    { numRuns: runs(1_000) },
+  )
+  t.pass('holds')
 })
 
 t.test('a value whose name stands for a secret is marked, in every notation', async t => {
@@ -75,7 +108,21 @@ t.test('a body that is not text is searched, and one with a content coding is no
 })
 
 t.test('hostile bodies of a megabyte are searched in time that is linear', async t => {
-  for (const piece of ['=', 'a=', '"a":"', 'form-data; name="a"', '<a>', '<a ', 'eyJ', '%25', '1 ', '@', 'a@b.']) {
+  for (const piece of [
+    '\\n',
+    '\\\\u0041',
+    '=',
+    'a=',
+    '"a":"',
+    'form-data; name="a"',
+    '<a>',
+    '<a ',
+    'eyJ',
+    '%25',
+    '1 ',
+    '@',
+    'a@b.',
+  ]) {
     const body = Buffer.from(piece.repeat(1_000_000 / piece.length))
     const took = threadTimeOf(() => doAtOnce(findInBody(body, [])))
     t.ok(took < 5_000, `${piece}: ${Math.round(took)} ms`)

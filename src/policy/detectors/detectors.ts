@@ -1,7 +1,8 @@
 import { didYouMean } from '../../base/nearest.ts'
-import { charset, type Text, textOf, upperDigits, urlSafe, word } from './bytes.ts'
+import { charset, textOf, upperDigits, urlSafe, word } from './bytes.ts'
 import { NumberPass } from './numbers.ts'
 import { PrivateKeyPass } from './private-key.ts'
+import { Readings } from './readings.ts'
 import { type Pass, type RankedDetector, Scan } from './scan.ts'
 import { isEmail, isPhone, isUrlPassword, SignPass } from './signs.ts'
 import { type Token, TokenPass } from './tokens.ts'
@@ -91,14 +92,14 @@ export class DetectorSearch {
   }
 
   /** A search over one text that can be done in pieces. */
-  begin(text: Text): Scan {
-    return new Scan(this.#passes, text)
+  begin(readings: Readings): Scan {
+    return new Scan(this.#passes, readings)
   }
 
   /** Id of the detector that fires, or undefined. */
   find(text: string): string | undefined {
     if (text.length < shortestText) return undefined
-    const scan = this.begin(textOf(text))
+    const scan = this.begin(new Readings(textOf(text)))
     scan.advance({ left: Number.POSITIVE_INFINITY })
     return scan.id
   }

@@ -2,17 +2,47 @@
 import type { SecretSpan } from '../../base/secret-spans.ts'
 import { charset, runLength, type Text, urlSafe } from './bytes.ts'
 import { allPasses } from './detectors.ts'
+import { Readings, writtenPlaces } from './readings.ts'
 import { DetectorFindings, type RankedDetector } from './scan.ts'
 
 /** Bytes looked at between two turns: a millisecond for the worst text. */
 const pieceBytes = 16_384
+const stepsOfMaking = 65_536
 
 /**
- * Yields between pieces of the text, so that others are served in between.
+ * Searches each reading of the text. Yields between pieces, so that others are served in between.
  *
  * @param max places that each pass looks for
+ * @returns places in the text as it is written: those of a reading that says more come first
  */
-export function* findAll(text: Text, max: number): Generator<void, readonly SecretSpan[], void> {
+export function* findAll(text: Text, max: number): Generator<void, readonly (readonly SecretSpan[])[], void> {
+  const readings = new Readings(text)
+  const found: (readonly SecretSpan[])[] = []
+  /** What the readings before this one were made of. */
+  const written: Text[] = []
+  for (let reading: Text | undefined = text; reading !== undefined; reading = readings.at(written.length)) {
+    let places = yield* findIn(reading, max)
+    for (const source of written.toReversed()) places = yield* placesAsWritten(source, places)
+    found.push(places)
+    written.push(reading)
+    while (!readings.make(written.length, { left: stepsOfMaking })) yield
+  }
+  // As written, an address behind a line break begins with the letter of its escape.
+  const [asWritten = [], ...asRead] = found
+  return [...asRead, asWritten]
+}
+
+function* placesAsWritten(source: Text, spans: readonly SecretSpan[]): Generator<void, readonly SecretSpan[], void> {
+  const places = [...new Set(spans.flatMap(({ from, to }) => [from, to]))].sort((left, right) => left - right)
+  const written = yield* writtenPlaces(source, places)
+  return spans.map(({ detector, from, to }) => ({
+    detector,
+    from: written.get(from) ?? from,
+    to: written.get(to) ?? to,
+  }))
+}
+
+function* findIn(text: Text, max: number): Generator<void, readonly SecretSpan[], void> {
   const places: SecretSpan[] = []
   let looked = 0
   for (const pass of allPasses) {

@@ -1,5 +1,6 @@
 import { type Budget, stepsOfText, type Work } from '../values/work.ts'
 import { runLength, type Text } from './bytes.ts'
+import type { Readings } from './readings.ts'
 
 /** The finding that counts: of all detectors that fire, the one that is first in the order of the table. */
 export class DetectorFindings {
@@ -56,17 +57,18 @@ export interface Pass {
 /** Maximum of bytes of one piece: a millisecond for the worst text. */
 const pieceBytes = 16_384
 
-/** One search over one text. */
+/** One search over the readings of a text, one after the other, until a detector fires in one of them. */
 export class Scan implements Work {
   readonly #passes: readonly Pass[]
-  readonly #text: Text
-  readonly #found = new DetectorFindings()
+  readonly #readings: Readings
+  #found = new DetectorFindings()
+  #reading = 0
   #pass = 0
   #at = 0
 
-  constructor(passes: readonly Pass[], text: Text) {
+  constructor(passes: readonly Pass[], readings: Readings) {
     this.#passes = passes
-    this.#text = text
+    this.#readings = readings
   }
 
   /** Id of the detector that fires, once the scan is finished. */
@@ -75,7 +77,21 @@ export class Scan implements Work {
   }
 
   advance(budget: Budget): boolean {
-    const size = this.#text.bytes.length
+    while (this.id === undefined || this.#pass < this.#passes.length) {
+      if (!this.#readings.make(this.#reading, budget)) return false
+      const text = this.#readings.at(this.#reading)
+      if (text === undefined) return true
+      if (!this.#search(text, budget)) return false
+      if (this.id !== undefined) return true
+      this.#reading++
+      this.#pass = 0
+      this.#found = new DetectorFindings()
+    }
+    return true
+  }
+
+  #search(text: Text, budget: Budget): boolean {
+    const size = text.bytes.length
     for (; this.#pass < this.#passes.length; this.#pass++, this.#at = 0) {
       const pass = this.#passes[this.#pass]!
       while (this.#at < size && pass.best < this.#found.rank) {
@@ -83,7 +99,7 @@ export class Scan implements Work {
         const looks = this.#found.looks
         const to = Math.min(size, this.#at + pieceBytes, this.#at + 8 * budget.left)
         const steps = stepsOfText(to - this.#at)
-        this.#at = pass.run(this.#text, this.#at, to, this.#found)
+        this.#at = pass.run(text, this.#at, to, this.#found)
         budget.left -= steps + this.#found.looks - looks
       }
     }

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 as validUtf8 } from 'node:buffer'
-import type { Text } from '../detectors/bytes.ts'
 import { type DetectorSearch, personalDataSearch, secretSearch } from '../detectors/detectors.ts'
+import { type Escapes, Readings } from '../detectors/readings.ts'
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
 import { isRecord } from '../values/path.ts'
@@ -39,6 +39,7 @@ export class BodyView {
   #reading: JsonReading | FormReading | undefined
   #problem = ''
   readonly #searches = new Map<DetectorSearch, Scan>()
+  #readings: Readings | undefined
 
   constructor(body: RequestBody, headers: BodyHeaders) {
     const { buffer, byteOffset, byteLength } = body.bytes
@@ -145,8 +146,18 @@ export class BodyView {
   }
 
   /** Text that cannot be decoded is searched byte by byte. */
-  get #searched(): Text {
-    return { bytes: this.#bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(this.#bytes) }
+  get #searched(): Readings {
+    const utf8 = isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
+    this.#readings ??= new Readings({ bytes: this.#bytes, utf8 }, this.#escapes)
+    return this.#readings
+  }
+
+  /** Text of any type may hold JSON: lines, events, or a body with another media type. Images and archives do not. */
+  get #escapes(): Escapes {
+    const { mediaType } = this.#headers
+    if (this.#withheld === 'encoded') return 'kept'
+    if (jsonType.test(mediaType)) return 'read'
+    return this.#isText || mediaType.startsWith('multipart/') ? 'both' : 'kept'
   }
 
   /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */

@@ -1,5 +1,6 @@
 import { textOf } from '../detectors/bytes.ts'
 import type { DetectorSearch } from '../detectors/detectors.ts'
+import { Readings } from '../detectors/readings.ts'
 import { LongNumber } from '../values/numbers.ts'
 import type { Truth } from '../values/truth.ts'
 import { type Budget, stepsOfText, type Work } from '../values/work.ts'
@@ -148,7 +149,7 @@ export function onceForText<T>(key: object, text: string, work: (text: string) =
 export function findIn(search: DetectorSearch, text: string): string | undefined {
   const turns = current
   if (turns === undefined) return search.find(text)
-  return onceForText(search, text, () => turns.goOn(search, text, () => search.begin(textOf(text))).id)
+  return onceForText(search, text, () => turns.goOn(search, text, () => search.begin(new Readings(textOf(text)))).id)
 }
 
 /** The result of `work`; worked out once for each key in an evaluation that is made in turns. */

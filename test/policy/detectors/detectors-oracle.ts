@@ -9,6 +9,7 @@ import {
   personalDataSearch,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
+import { Readings } from '../../../src/policy/detectors/readings.ts'
 import { oracleOf, oraclePii, oracleSecret } from '../../fixtures/detectors-oracle.ts'
 import { busyPieces, hostileText } from '../../fixtures/hostile-texts.ts'
 import { runs } from '../../fixtures/runs.ts'
@@ -16,7 +17,7 @@ import { runs } from '../../fixtures/runs.ts'
 const unlimited = () => ({ left: Number.POSITIVE_INFINITY })
 
 function findIn(search: DetectorSearch, text: Text): string | undefined {
-  const scan = search.begin(text)
+  const scan = search.begin(new Readings(text))
   scan.advance(unlimited())
   return scan.id
 }
@@ -101,7 +102,7 @@ t.test('a search in pieces of any size finds what a search at once finds', async
     fc.property(hostileText, fc.integer({ min: 1, max: 40 }), (text, piece) => {
       const all = compileDetectors(['secret', 'pii']) as DetectorSearch
       const ids = [secretSearch, personalDataSearch, all].map(search => {
-        const scan = search.begin(textOf(text))
+        const scan = search.begin(new Readings(textOf(text)))
         while (!scan.advance({ left: piece }));
         return scan.id === search.find(text)
       })

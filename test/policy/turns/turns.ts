@@ -78,6 +78,11 @@ t.test('a decision in turns is the decision at once', async t => {
     ['long text, key at the end', rulesOn(detects('input.bodyText', 'any', 'pii,secret')), request(`${spaced} ${key}`)],
     ['allowed, key at the end', allowAll, request(`${spaced} ${key}`)],
     ['allowed, address at the end', allowAll, request(`${spaced} a@example.com`)],
+    [
+      'long JSON with escapes, key at the end',
+      rulesOn(detects('input.bodyText', 'any', 'pii'), detects('input.bodyText')),
+      request({ a: `${spaced}\n${key}` }),
+    ],
     ['rule on the score', rulesOn({ field: 'risk.score', operator: 'gt', value: '0.3' }), request(`${spaced} ${key}`)],
     [
       'rules on score and text',
