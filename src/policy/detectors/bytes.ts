@@ -43,6 +43,15 @@ export function startsWith(bytes: Uint8Array, start: number, piece: Uint8Array):
   return true
 }
 
+/** The same in any letter case. @param piece in lower case, of letters, `-` and `_` */
+export function startsWithFolded(bytes: Uint8Array, start: number, piece: Uint8Array): boolean {
+  if (start < 0 || start + piece.length > bytes.length) return false
+  for (let at = 0; at < piece.length; at++) if (lower[bytes[start + at]!] !== piece[at]) return false
+  return true
+}
+
+const lower = Uint8Array.from({ length: 256 }, (_, code) => (upper[code] === 1 ? code + 32 : code))
+
 /** A loop looks at this many bytes first. SIMD searches the rest if there are enough bytes to be worth the call. */
 const shortRun = 64
 const worthSearch = 256

@@ -42,7 +42,8 @@ export const detectors: readonly Detector[] = [
   token('openai-key', ['sk-'], word, 40),
   token('google-api-key', ['AIza'], urlSafe, 35),
   token('google-oauth-secret', ['GOCSPX-'], urlSafe, 24),
-  token('azure-storage-key', ['AccountKey='], base64, 80),
+  // Names in connection strings have any letter case.
+  token('azure-storage-key', ['AccountKey=', 'accountkey=', 'ACCOUNTKEY=', 'accountKey='], base64, 80),
   token('npm-token', ['npm_'], word, 36),
   token('pypi-token', ['pypi-'], urlSafe, 60),
   token('huggingface-token', ['hf_'], word, 30),

@@ -1,4 +1,15 @@
-import { asciiBytes, charset, Runs, runLength, startsWith, type Text, urlSafe, wideSpaceBefore, word } from './bytes.ts'
+import {
+  asciiBytes,
+  charset,
+  Runs,
+  runLength,
+  startsWith,
+  startsWithFolded,
+  type Text,
+  urlSafe,
+  wideSpaceBefore,
+  word,
+} from './bytes.ts'
 import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
 import { compileStartSearch, plain, type StartSearch } from './start-search.ts'
 
@@ -181,7 +192,8 @@ function isJwt(text: Text, at: number, found: DetectorFindings): boolean {
 
 const awsPart = charset('A-Za-z0-9/+')
 const awsLength = 40
-const awsNames = ['aws_secret_access_key', 'secretAccessKey', 'SecretAccessKey'].map(asciiBytes)
+/** Lower case, as variables of the environment are not: `AWS_SECRET_ACCESS_KEY`, `secretAccessKey`. */
+const awsNames = ['secret_access_key', 'secret-access-key', 'secretaccesskey'].map(asciiBytes)
 const maxSeparators = 8
 
 /** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
@@ -192,7 +204,7 @@ function isAwsSecret(text: Text, at: number): boolean {
   let before = at
   for (let count = 0; count <= maxSeparators; count++) {
     const length = separatorBefore(text, before)
-    if (length === 0) return count > 0 && awsNames.some(name => startsWith(bytes, before - name.length, name))
+    if (length === 0) return count > 0 && awsNames.some(name => startsWithFolded(bytes, before - name.length, name))
     before -= length
   }
   return false

@@ -54,6 +54,36 @@ t.test('each kind of secret is found, alone and inside JSON', async t => {
   t.equal(detectSecret(`sk-proj-${a(40)}`), 'openai-key')
 })
 
+t.test('names before a secret may have any letter case, and are whole', async t => {
+  for (const name of [
+    'AWS_SECRET_ACCESS_KEY',
+    'export MINIO_SECRET_ACCESS_KEY',
+    'secret-access-key',
+    'secretAccessKey',
+  ]) {
+    for (const text of [`${name}=${a(40)}`, `"${name}": "${a(40)}"`, `x: 1\n${name}='${a(40)}'\ny: 2`]) {
+      t.equal(detectSecret(text), 'aws-secret-key', text)
+      t.equal(detectSecret(JSON.stringify({ text })), 'aws-secret-key', `${text} in JSON`)
+    }
+    for (const near of [
+      `${name}S=${a(40)}`,
+      `${name}${a(40)}`,
+      `${name}=${a(39)}`,
+      `${name}=${a(41)}`,
+      `${name}_ID=${a(40)}`,
+    ]) {
+      t.equal(detectSecret(near), undefined, near)
+    }
+  }
+  for (const near of ['AWS_ACCESS_KEY', 'SECRET_ACCESS-KEY', 'ECRET_ACCESS_KEY', 'SECRET@ACCESS@KEY']) {
+    t.equal(detectSecret(`${near}=${a(40)}`), undefined, near)
+  }
+  for (const name of ['AccountKey', 'accountKey', 'accountkey', 'ACCOUNTKEY']) {
+    t.equal(detectSecret(`AccountName=x;${name}=${a(86)}==`), 'azure-storage-key', name)
+    t.equal(detectSecret(`AccountName=x;x${name}=${a(86)}==`), undefined, `x${name}`)
+  }
+})
+
 t.test('personal data is found', async t => {
   for (const [id, sample] of Object.entries(personal)) t.equal(detectPii(sample), id, id)
 })
