@@ -54,6 +54,16 @@ t.test('a finding in escapes of JSON is marked as it is written', async t => {
   t.strictSame(marked(`["${long}"]`), [['aws-access-key', aws]], 'far in a body')
 })
 
+t.test('a finding in a form is marked as it is written', async t => {
+  const form = new URLSearchParams({ 'é %': `é\nto bob@a.example, ${aws}\n{"a":"\\n${aws}"}` }).toString()
+  t.strictSame(marked(form), [
+    ['email', 'bob%40a.example'],
+    ['aws-access-key', aws],
+    ['aws-access-key', aws],
+  ])
+  t.strictSame(marked(`a=%41${aws.slice(1)}%0A&b=%4`), [['aws-access-key', `%41${aws.slice(1)}`]])
+})
+
 t.test('any way to write a text in JSON is marked from the beginning of a finding to its end', async t => {
   const around = fc.string({ unit: fc.constantFrom('\n', '\t', ' ', '"', '/', 'é', '😀'), maxLength: 8 })
   fc.assert(

@@ -18,27 +18,34 @@ const stepsOfMaking = 65_536
 export function* findAll(text: Text, max: number): Generator<void, readonly (readonly SecretSpan[])[], void> {
   const readings = new Readings(text)
   const found: (readonly SecretSpan[])[] = []
-  /** What the readings before this one were made of. */
-  const written: Text[] = []
-  for (let reading: Text | undefined = text; reading !== undefined; reading = readings.at(written.length)) {
-    let places = yield* findIn(reading, max)
-    for (const source of written.toReversed()) places = yield* placesAsWritten(source, places)
-    found.push(places)
-    written.push(reading)
-    while (!readings.make(written.length, { left: stepsOfMaking })) yield
+  for (let place = 0; ; place++) {
+    while (!readings.make(place, { left: stepsOfMaking })) yield
+    const reading = readings.at(place)
+    if (reading === undefined) break
+    let spans = yield* findIn(reading, max)
+    for (let before = place - 1; before >= 0; before--) spans = yield* spansAsWritten(readings, before, spans)
+    found.push(spans)
   }
   // As written, an address behind a line break begins with the letter of its escape.
   const [asWritten = [], ...asRead] = found
   return [...asRead, asWritten]
 }
 
-function* placesAsWritten(source: Text, spans: readonly SecretSpan[]): Generator<void, readonly SecretSpan[], void> {
-  const places = [...new Set(spans.flatMap(({ from, to }) => [from, to]))].sort((left, right) => left - right)
-  const written = yield* writtenPlaces(source, places)
-  return spans.map(({ detector, from, to }) => ({
-    detector,
-    from: written.get(from) ?? from,
-    to: written.get(to) ?? to,
+/** Where places of a reading stand in the one before it, whose place is given. */
+function* spansAsWritten(
+  readings: Readings,
+  place: number,
+  spans: readonly SecretSpan[],
+): Generator<void, readonly SecretSpan[], void> {
+  const source = readings.at(place)
+  const syntax = readings.at(place + 1)?.syntax
+  if (source === undefined || syntax === undefined) return spans
+  const places = Uint32Array.from(spans.flatMap(({ from, to }) => [from, to])).sort()
+  const written = yield* writtenPlaces(source, syntax, places)
+  return spans.map(span => ({
+    detector: span.detector,
+    from: written.get(span.from) ?? 0,
+    to: written.get(span.to) ?? 0,
   }))
 }
 

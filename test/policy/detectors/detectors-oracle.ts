@@ -30,7 +30,8 @@ t.test('the verdict and the id are those of the first form', async t => {
       for (const id of found) fired.add(id)
       return found[0] === oracleSecret(text) && found[1] === oraclePii(text)
     }),
-    { numRuns: 5_000 },
+    // Few random texts have a password in a URL: one run in a hundred had none.
+    { numRuns: 5_000, examples: [['https://joe:hunter22@db.example/']] },
   )
   for (const { id } of detectors) t.ok(fired.has(id), `${id} was found at least once`)
 })

@@ -70,6 +70,19 @@ t.test(
   },
 )
 
+t.test('forms and URLs hide nothing behind percent signs', async t => {
+  for (const text of [`env%3A%0A${key}`, '%41KIAIOSFODNN7EXAMPLE', `a=1&b=%7B%22c%22%3A%22%5Cn${key}%22%7D`]) {
+    t.ok(isFound(viewOf(`a=${text}`, 'application/x-www-form-urlencoded')), text)
+    t.equal(secretSearch.find(`https://a.example/?q=my%20${text}`), 'aws-access-key', text)
+  }
+  const pem = new URLSearchParams({ key: '-----BEGIN RSA PRIVATE KEY-----\nMIIE' }).toString()
+  t.ok(isFound(viewOf(pem, 'application/x-www-form-urlencoded')), pem)
+  t.equal(personalDataSearch.find(new URLSearchParams({ to: 'é bob@a.example' }).toString()), 'email')
+  for (const text of [`100% of %4 %zz ${key}`, `${key}%4`, `%${key}`])
+    t.equal(secretSearch.find(text), 'aws-access-key', text)
+  t.equal(secretSearch.find(`%250A${key}`), undefined, 'percent signs are read once')
+})
+
 t.test('what is no text is searched as it is written', async t => {
   const body = `\\n${key}`
   t.equal(viewOf(body, 'text/plain', 'gzip').secret, undefined)
@@ -131,6 +144,22 @@ t.test('readings are those of a plain replacement, in turns of any length, in UT
         plain(read ?? text) === plain(wanted) &&
         (read === undefined) === (wanted === text) &&
         latinRead.replace(/[?ÿ]/g, '-') === wanted.replace(/[^\0-\xfe]/g, '-').replace(/[?ÿ]/g, '-')
+      )
+    }),
+    { numRuns: runs(3_000) },
+  )
+  t.pass('holds')
+})
+
+t.test('any form of a text is found to have what the text has', async t => {
+  fc.assert(
+    fc.property(hostileText, text => {
+      const view = viewOf(
+        new URLSearchParams([['é', text.toWellFormed()]]).toString(),
+        'application/x-www-form-urlencoded',
+      )
+      return [secretSearch, personalDataSearch].every(
+        search => search.find(text) === undefined || view.detects(search) === True,
       )
     }),
     { numRuns: runs(3_000) },
