@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { RuleCount } from '../limits/rule-tally.ts'
 import type { RuleUsage } from '../policies/drift.ts'
-import type { PolicyEditor } from '../policies/edit.ts'
+import { type PolicyEditor, withName } from '../policies/edit.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import type { PolicyPush } from '../policies/push.ts'
 import { lintPolicy } from '../policy/lint/lint.ts'
@@ -56,7 +56,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
     },
     async replacePolicy(call) {
       const body = bodyOf<object>(call)
-      const editor = await editorOf(call, [{ name: call.named, ...body }], parts)
+      const editor = await editorOf(call, [withName(call.named, body)], parts)
       if (isRefusal(editor)) return editor
       const entry = await book.replace(call.named, body, editor)
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { DraftSubject } from '../policies/draft.ts'
@@ -124,18 +125,30 @@ export async function subjectOf(
   }
 }
 
-/** By policy, what was recorded of the requests that its new rules match; null: it cannot be told. Others name no agent. */
+/** Longest wait of one change for its evidence, milliseconds: others may have asked for long work on policies before. */
+const evidenceMs = 10_000
+
+/**
+ * By policy, what was recorded of the requests that its new rules match; null: it cannot be told, or not in time. Others name no
+ * agent. A policy is saved without it, too.
+ */
 export async function evidenceOf(
   documents: readonly unknown[],
   call: ManagementCall,
   parts: ManagementParts,
 ): Promise<NonNullable<PolicyEditor['evidence']>> {
   const found = new Map<string, readonly RuleEvidence[] | null>()
-  for (const document of documents) {
-    // Most policies are for all of their agents, and are not compiled twice.
-    if (!parts.recording.isOn || !JSON.stringify(document).includes('agent.id')) continue
-    const entry = await parts.book.check(document)
-    if (!isRefusal(entry)) await addEvidence(found, entry.document, call, parts)
+  const late = new AbortController()
+  const limit = setTimeout(() => late.abort(), evidenceMs)
+  try {
+    for (const document of documents) {
+      // Most policies are for all of their agents, and are not compiled twice.
+      if (!parts.recording.isOn || !JSON.stringify(document).includes('agent.id')) continue
+      const entry = await parts.book.check(document)
+      if (!isRefusal(entry)) await addEvidence(found, entry.document, AbortSignal.any([call.left, late.signal]), parts)
+    }
+  } finally {
+    clearTimeout(limit)
   }
   return found
 }
@@ -143,14 +156,17 @@ export async function evidenceOf(
 async function addEvidence(
   found: Map<string, readonly RuleEvidence[] | null>,
   document: PolicyDocument,
-  { left }: ManagementCall,
+  left: AbortSignal,
   parts: ManagementParts,
 ): Promise<void> {
   const before = parts.book.entry(document.name)?.document
   const agents = namedAgents(document, before).flatMap(id => parts.registry.get(id) ?? [])
   if (agents.length === 0) return
+  found.set(document.name, null)
   const subjects = await Promise.all(agents.map(agent => subjectOf(agent, 0, parts)))
+  if (left.aborted) return
   const order = [document, before, subjects, parts.language] as const
-  const evidence = await parts.policyWork.run(thread => thread.call('evidence', [...order]), left)
-  found.set(document.name, isRefusal(evidence) ? null : evidence)
+  const work = parts.policyWork.run(thread => thread.call('evidence', [...order]), left).catch(() => undefined)
+  const evidence = await Promise.race([work, once(left, 'abort').then(() => undefined)])
+  if (evidence !== undefined && !isRefusal(evidence)) found.set(document.name, evidence)
 }

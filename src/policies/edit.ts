@@ -68,8 +68,7 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   if (isRefusal(before)) return before
   if (by.versions?.includes(before.compiled.version) === false) return changedBefore
   const updatedAt = Math.max(clock.now(), (before.updatedAt ?? 0) + 1)
-  const hasName = 'name' in document || 'Name' in document
-  const entry = await prepareEdit(parts, hasName ? document : { name, ...document }, before.createdAt, updatedAt)
+  const entry = await prepareEdit(parts, withName(name, document), before.createdAt, updatedAt)
   if (isRefusal(entry)) return entry
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
@@ -83,6 +82,10 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   if (stored === 'stale') return changedBefore
   return stored === 'notFound' ? refuse('not_found') : entry
 }
+
+/** A document that may leave its name out. */
+export const withName = (name: string, document: object): object =>
+  'name' in document || 'Name' in document ? document : { name, ...document }
 
 const changedBefore = refuse(
   'not_as_seen',
