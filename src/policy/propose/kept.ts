@@ -61,6 +61,10 @@ export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest
   if (hasRawPath(found) && values.length > 0)
     return { ...unfit(head, 'a path with ids that servers read in different ways'), values }
   const { facts, names } = found
+  // Of a map, the names of the members may be addresses of people.
+  const texts = [...facts.map(([, value]) => value ?? ''), ...names.flatMap(([, all]) => all)].map(decoded)
+  if (texts.some(text => isPersonal(text) || findIn(secretSearch, text) !== undefined))
+    return { ...unfit(head, 'personal data, or a secret, in a name'), values }
   return { shape: { ...head, facts, names, unfit: null }, values, fields: bodyValuesOf(read, found) }
 }
 
@@ -79,10 +83,17 @@ function placesOf(segments: readonly string[]): readonly KeptPlace[] {
 function placeOf(segment: string, before: string): KeptPlace {
   if (segment === '') return segment
   const found = classOf(segment)
-  if (findIn(secretSearch, segment) !== undefined || redactText(segment) !== segment) return secretPlace
-  if (typeof found === 'string') return findIn(personalDataSearch, segment) === undefined ? found : secretPlace
+  const texts = segment.includes('%') ? [segment, decoded(decoded(segment))] : [segment]
+  if (texts.some(text => findIn(secretSearch, text) !== undefined || redactText(text) !== text)) return secretPlace
+  if (typeof found === 'string') return texts.some(isPersonal) ? secretPlace : found
   return isSecretName(before) ? secretPlace : found
 }
+
+/** Clients write `@` in a path as `%40`. */
+const decoded = (segment: string): string =>
+  segment.replace(/%([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+
+const isPersonal = (text: string): boolean => findIn(personalDataSearch, text) !== undefined
 
 function classOf(segment: string): KeptPlace {
   const found = segmentClasses.find(({ holds }) => holds(segment))
@@ -91,5 +102,5 @@ function classOf(segment: string): KeptPlace {
 }
 
 function valuesOf(segment: string): readonly string[] {
-  return plainValue.test(segment) && findIn(personalDataSearch, segment) === undefined ? [segment] : []
+  return plainValue.test(segment) && !isPersonal(segment) ? [segment] : []
 }

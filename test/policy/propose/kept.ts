@@ -5,6 +5,7 @@ import type { RequestDescription } from '../../../src/policy/request/describe.ts
 import { described } from '../../fixtures/rulebook.ts'
 
 const kept = (request: RequestDescription['request'], isWhole = true) => keptOf(described({ request }), isWhole)
+const reading = (uri: string) => ({ jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri } })
 const github = `ghp_${'aB3'.repeat(12)}`
 
 t.test('ids in a path are classes, and their values are kept beside them', async t => {
@@ -63,6 +64,13 @@ t.test('what a detector finds, and what stands after the name of a secret, is in
     { url: 'https://api.example/v1/x?to=jane.doe@example.com' },
     { url: 'https://api.example/v1/reset-token/9dc041d1b2455ffd' },
     { url: 'https://api.example/users/jane.doe@example.com/mails' },
+    { url: 'https://api.example/users/jane.doe%40example.com/mails' },
+    { url: 'https://api.example/users%2fjane.doe%2540example.com' },
+    { url: 'https://api.example/cards/4111%2D1111%2D1111%2D1111' },
+    { url: 'https://api.example/v1/x?jane.doe%40example.com=1' },
+    { method: 'POST', url: 'https://api.example/v1/x', body: { 'jane.doe@example.com': 1 } },
+    { method: 'POST', url: 'https://api.example/mcp', body: reading('mail://jane.doe%40example.com') },
+    { method: 'POST', url: 'https://api.example/mcp', body: reading(`file:///${github.replace('_', '%5F')}`) },
     { url: `https://api.example/v1/x;api_key=9dc041d1b2455ffd/y` },
     { method: 'POST', url: 'https://api.example/v1/x', body: { [github]: 1 } },
     { method: 'POST', url: 'https://api.example/v1/x', body: { field: github } },
@@ -72,7 +80,7 @@ t.test('what a detector finds, and what stands after the name of a secret, is in
   for (const request of hidden) {
     const found = kept(request)
     t.ok(found)
-    t.notMatch(JSON.stringify(found), /ghp_|jane|9dc041d1b2455ffd/, request.url)
+    t.notMatch(JSON.stringify(found), /ghp[%_]|jane|4111|9dc041d1b2455ffd/, request.url)
   }
   t.equal(kept({ url: `https://${github.toLowerCase().replace('_', '-')}.example/` })?.shape.unfit, null)
   t.equal(kept({ url: 'https://akia.example/v1/x' })?.shape.unfit, null, 'an ordinary name')
