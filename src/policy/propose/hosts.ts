@@ -46,14 +46,20 @@ function causesOfName(host: string): readonly HostCause[] {
 /** Names that look nearly the same, and those that begin with another one. Which of two is the false one nobody knows. */
 function lookAlikes(hosts: readonly string[]): ReadonlySet<string> {
   const names = new Set(hosts.filter(name => literalAddress(name) === undefined))
-  const byKey = Map.groupBy(
-    [...names].flatMap(name => keysOf(name).map(key => ({ key, name }))),
-    ({ key }) => key,
-  )
-  // Names that differ in a number alone are those of one service.
-  const alike = [...byKey.values()].filter(of => new Set(of.map(({ name }) => name.replace(/\d+/g, '0'))).size > 1)
+  const first = new Map<number, string>()
+  const shared = new Set<number>()
+  for (const name of names) {
+    // Names that differ in a number alone are those of one service.
+    const plain = name.replace(/\d+/g, '0')
+    for (const key of keysOf(name)) {
+      const before = first.get(key)
+      if (before === undefined) first.set(key, plain)
+      else if (before !== plain) shared.add(key)
+    }
+  }
+  const alike = shared.size === 0 ? [] : [...names].filter(name => keysOf(name).some(key => shared.has(key)))
   const longer = [...names].filter(name => startsWithOne(name, names))
-  return new Set([...alike.flatMap(of => of.map(({ name }) => name)), ...longer])
+  return new Set([...alike, ...longer])
 }
 
 /** `api.example.com.evil.example` */
@@ -62,14 +68,40 @@ function startsWithOne(name: string, names: ReadonlySet<string>): boolean {
   return labels.some((_, count) => count > 1 && names.has(labels.slice(0, count).join('.')))
 }
 
-/** What alike names have in common: the name as it looks, and each one that lacks a letter of a long part. */
-function keysOf(name: string): readonly string[] {
+/**
+ * What alike names have in common: the name as it looks, and each one that lacks a letter of a long part. As numbers: an agent can have
+ * thousands of long names, whose million texts would take hundreds of megabytes. Two texts with one number only make a person look.
+ */
+function keysOf(name: string): readonly number[] {
   const shown = name.replace(/rn/g, 'm').replace(/vv/g, 'w').replace(/0/g, 'o').replace(/[1i]/g, 'l')
   const labels = shown.split('.').map(label => label.replaceAll('-', ''))
-  const lacking = labels.flatMap((label, place) =>
-    label.length < shortestAlike
-      ? []
-      : Array.from(label, (_, at) => labels.with(place, label.slice(0, at) + label.slice(at + 1)).join('')),
-  )
-  return [labels.join(''), ...lacking]
+  const whole = labels.join('')
+  const high = numbersOf(whole, 0x01000193)
+  const low = numbersOf(whole, 0x5bd1e995)
+  const keyAt = (place: number) => (high[place]! >>> 11) * 2 ** 32 + (low[place]! >>> 0)
+  let end = 0
+  const lacking = labels.flatMap(label => {
+    end += label.length
+    return label.length < shortestAlike ? [] : Array.from(label, (_, at) => keyAt(end - label.length + at))
+  })
+  return [keyAt(whole.length), ...lacking]
+}
+
+/** For each place the number of the text without the letter there, and last that of the whole text. */
+function numbersOf(text: string, base: number): Int32Array {
+  const behind = new Int32Array(text.length + 1)
+  const powers = new Int32Array(text.length + 1).fill(1)
+  for (let at = text.length - 1, power = 1; at >= 0; at--) {
+    powers[at] = power
+    behind[at] = Math.imul(text.charCodeAt(at), power) + behind[at + 1]!
+    power = Math.imul(power, base)
+  }
+  const numbers = new Int32Array(text.length + 1)
+  let before = 0
+  for (let at = 0; at < text.length; at++) {
+    numbers[at] = Math.imul(before, powers[at]!) + behind[at + 1]!
+    before = (Math.imul(before, base) + text.charCodeAt(at)) | 0
+  }
+  numbers[text.length] = before
+  return numbers
 }
