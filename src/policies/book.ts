@@ -111,7 +111,7 @@ export interface StoredParts extends Pick<EditParts, 'language' | 'active' | 'kn
 function followStored({ language, active, known, onUnreadable }: StoredParts) {
   async function read(record: PolicyRecord): Promise<PolicyEntry | undefined> {
     const entry = known.get(record.document)
-    if (entry !== undefined) return entry
+    if (entry !== undefined) return { ...entry, createdAt: record.createdAt, updatedAt: record.updatedAt }
     const prepared = await prepareInput(language, inputOf(record))
     if ('entry' in prepared) return prepared.entry
     onUnreadable?.(prepared.lines)

@@ -51,6 +51,29 @@ t.test('of two authors who began from one version the second changes nothing', a
   t.equal(await store.policies.update(record!, entry, record!.updatedAt - 1), 'stale')
 })
 
+t.test('what is pushed at the same time, or by a clock that is behind, is another version, too', async t => {
+  const { book, clock, store } = control
+  const timeOf = async () => (await store.policies.all()).find(({ name }) => name === 'pushed')!.updatedAt
+  const push = (description: string) => book.push({ policies: [{ name: 'pushed', description }], prune: false }, by)
+  await push('first')
+  const times = [await timeOf()]
+  for (const description of ['second', 'third']) {
+    await push(description)
+    times.push(await timeOf())
+  }
+  t.strictSame(times, [clock.now(), clock.now() + 1, clock.now() + 2])
+})
+
+t.test('what is in force has the times of the store', async t => {
+  const { book, clock, store } = control
+  await book.create({ name: 'older' }, by)
+  clock.advance(60_000)
+  await book.push({ policies: [{ name: 'older', description: 'new' }], prune: false }, by)
+  const { createdAt, updatedAt } = (await store.policies.all()).find(({ name }) => name === 'older')!
+  t.match(book.entry('older'), { createdAt, updatedAt })
+  t.equal(createdAt, clock.now() - 60_000)
+})
+
 t.test('a policy with errors changes nothing', async t => {
   const { call, admin, book } = control
   await book.create({ name: 'kept', description: 'old' }, by)
