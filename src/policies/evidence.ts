@@ -46,7 +46,11 @@ export function evidenceOf(
   subjects: readonly DraftSubject[],
   language: LanguageOptions,
 ): readonly RuleEvidence[] {
-  const rules = newRules(document, before).filter(rule => agentsOf(rule).length > 0)
+  const read = new Set(namedAgents(document, before))
+  const rules = newRules(document, before).filter(rule => {
+    const named = agentsOf(rule)
+    return named.length > 0 && named.every(id => read.has(id))
+  })
   const named = compileDocument(document, language).policy.rules.flatMap(rule => leavesOf(rule, ''))
   const fields = new Set(named.map(({ condition }) => condition.field))
   const recorded = new Map(subjects.map(subject => [subject.agent.id, recordedOf(subject, fields)]))

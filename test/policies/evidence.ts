@@ -29,6 +29,24 @@ const policyOf = (...rules: readonly object[]) => formatPolicy(compileDocument({
 const rule = (name: string, ...conditions: readonly object[]) => ({ name, effect: 'Allow', conditions })
 const subject = { agent: { id }, shapes, before: undefined }
 
+t.test('nothing is said of rules with agents whose recording is not read', async t => {
+  const ofNumber = (at: number) => `00000000-0000-4000-8000-0000000001${String(at).padStart(2, '0')}`
+  const rules = Array.from({ length: 25 }, (_, at) => rule(`r${at}`, when('agent.id', ofNumber(at))))
+  const policy = policyOf(...rules)
+  const read = namedAgents(policy, undefined)
+  t.equal(read.length, 20)
+  const found = evidenceOf(
+    policy,
+    undefined,
+    read.map(agent => ({ agent: { id: agent }, shapes: shapes.slice(0, 1), before: undefined })),
+    {},
+  )
+  t.strictSame(
+    found.map(({ rule: name, count }) => [name, count]),
+    rules.slice(0, 20).map(({ name }) => [name, 4]),
+  )
+})
+
 t.test('each new rule that names an agent has what was recorded of its requests', async t => {
   const known = rule('known', ofAgent)
   const policy = policyOf(
