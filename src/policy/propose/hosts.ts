@@ -62,10 +62,10 @@ function lookAlikes(hosts: readonly string[]): ReadonlySet<string> {
   return new Set([...alike, ...longer])
 }
 
-/** `api.example.com.evil.example` */
+/** `api.example.com.evil.example`, `api.example.com-evil.example` */
 function startsWithOne(name: string, names: ReadonlySet<string>): boolean {
-  const labels = name.split('.')
-  return labels.some((_, count) => count > 1 && names.has(labels.slice(0, count).join('.')))
+  const first = name.indexOf('.')
+  return Array.from(name.matchAll(/[.-]/g)).some(({ index }) => index > first && names.has(name.slice(0, index)))
 }
 
 /**
