@@ -2,7 +2,7 @@
 
 import type { Readable } from 'node:stream'
 import { parseJson } from '../base/json.ts'
-import { forgetOldest, isObject } from '../base/records.ts'
+import { isObject } from '../base/records.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import type { CredentialSetting } from '../config/credentials.ts'
 import { fieldValues } from '../http/headers.ts'
@@ -10,7 +10,7 @@ import { chunkedLength, contentOf, withoutChunkFields } from './aws-chunks.ts'
 import type { Obtained } from './obtain.ts'
 import { type CredentialMessage, splitQuery } from './placement.ts'
 import { type AwsKeys, type AwsScope, sha256, signed, unsignedPayload } from './sigv4.ts'
-import { CredentialError } from './state.ts'
+import { CredentialError, type FreshCredential } from './state.ts'
 
 /** Keys as `credential_process` of the AWS command line prints them, with their end; or as Vault makes them. */
 export function awsKeys(secret: string, { Name }: CredentialSetting, now: number): Obtained {
@@ -36,17 +36,16 @@ export function awsKeys(secret: string, { Name }: CredentialSetting, now: number
   throw new CredentialError('failing', `The keys of ${Name} have ended.`)
 }
 
-/** The keys in a value of `awsKeys`: the same ones each time, for which signing keys are kept. */
-export function keysIn(value: string): AwsKeys {
-  const known = parsed.get(value)
+/** The keys in a value of `awsKeys`: the same ones for a state each time, for which signing keys are kept. They are gone with it. */
+export function keysIn(state: Pick<FreshCredential, 'value'>): AwsKeys {
+  const known = parsed.get(state)
   if (known !== undefined) return known
-  const keys: AwsKeys = JSON.parse(value)
-  parsed.set(value, keys)
-  forgetOldest(parsed, 64)
+  const keys: AwsKeys = JSON.parse(state.value)
+  parsed.set(state, keys)
   return keys
 }
 
-const parsed = new Map<string, AwsKeys>()
+const parsed = new WeakMap<Pick<FreshCredential, 'value'>, AwsKeys>()
 
 /** The part of a request that says what the agent has signed. */
 interface AwsRequest {

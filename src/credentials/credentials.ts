@@ -15,6 +15,7 @@ import { type CredentialPlace, sendsItself, withCredential } from './placement.t
 import { wantedScopes } from './scopes.ts'
 import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
+import type { FreshCredential } from './state.ts'
 import { refuseSubject, type SubjectToken } from './subject-token.ts'
 import type { CredentialTable, WantedCredential } from './table.ts'
 
@@ -147,7 +148,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       for (const one of picked) {
         const found = isNamed(one) ? table.fresh(one) : { value: one.value, version: 0 }
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
-        const { sent, changed } = placeOne(one, found.value, { message: placed, origin, now: options.now() })
+        const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.now() })
         one.sent = { value: sent, version: found.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
@@ -219,11 +220,12 @@ const isBearer = ({ place, prefix }: PickedCredential): boolean =>
 /** A credential in its place; what it shows to the upstream must not come back. */
 function placeOne(
   { place, prefix, scope }: PickedCredential,
-  value: string,
+  state: Pick<FreshCredential, 'value'>,
   { message, origin, now }: { readonly message: AwsMessage; readonly origin: Origin; readonly now: number },
 ): { readonly sent: string; readonly changed: AwsSigned } {
+  const { value } = state
   if (scope === undefined) return { sent: value, changed: withCredential(message, place, prefix + value) }
-  const keys = keysIn(value)
+  const keys = keysIn(state)
   // As the Host field has it.
   const host = origin.key.slice(`${origin.scheme}://`.length)
   return { sent: keys.sessionToken ?? '', changed: withSignature(message, keys, { scope, host, now }) }

@@ -6,7 +6,7 @@ import { hasContentCoding } from '../http/headers.ts'
 import type { OwnAnswer, OwnRequests, PostMessage } from '../upstream/own-requests.ts'
 import { keysIn } from './aws.ts'
 import { sha256, signed } from './sigv4.ts'
-import { CredentialError, type CredentialState, isFresh } from './state.ts'
+import { CredentialError, type CredentialState, type FreshCredential, isFresh } from './state.ts'
 
 export interface SecretUrlParts {
   readonly ownRequests: Pick<OwnRequests, 'ask'>
@@ -37,7 +37,7 @@ interface StoreDocument {
 export async function readSecretUrl(setting: SecretSetting, parts: SecretUrlParts): Promise<StoreDocument> {
   const { FromUrl: url = '', Credential: name, Name } = setting
   const request = requestOf(setting, url)
-  const send = async (state: CredentialState | undefined): Promise<OwnAnswer> => {
+  const send = async (state: FreshCredential | undefined): Promise<OwnAnswer> => {
     const headers = state === undefined ? request.headers : authorized(request, state, parts)
     return parts.ownRequests.ask({ ...request, headers }, parts.signal)
   }
@@ -69,7 +69,7 @@ function leaseIn(text: string): Leased | undefined {
 }
 
 /** The token of the store, renewed if that is due. Rejects when there is none. */
-export const storeToken = ({ Credential = '' }: SecretSetting, parts: SecretUrlParts): Promise<CredentialState> =>
+export const storeToken = ({ Credential = '' }: SecretSetting, parts: SecretUrlParts): Promise<FreshCredential> =>
   usable(Credential, undefined, parts)
 
 /** How long it lasts from now on, milliseconds; undefined when it is not renewed. */
@@ -123,8 +123,8 @@ const awsTargets: Readonly<Record<string, string>> = {
   ssm: 'AmazonSSM.GetParameter',
 }
 
-function authorized(request: StoreRequest, state: CredentialState, parts: SecretUrlParts): readonly string[] {
-  const { name, value = '' } = state
+function authorized(request: StoreRequest, state: FreshCredential, parts: SecretUrlParts): readonly string[] {
+  const { name, value } = state
   const { Type, Services, Regions } = parts.credentials.find(({ Name }) => Name === name) ?? {}
   if (Type === 'Vault') return [...request.headers, 'X-Vault-Token', value]
   if (Type === 'Basic') return [...request.headers, 'Authorization', value]
@@ -135,5 +135,5 @@ function authorized(request: StoreRequest, state: CredentialState, parts: Secret
   const fields = [...kept, 'X-Amz-Target', awsTargets[service] ?? '']
   const message = { method: request.method ?? 'POST', path: pathname + search, fields, host }
   const details = { scope: { service, region }, payload: sha256(request.body), now: parts.clock.now() }
-  return signed(message, keysIn(value), details)
+  return signed(message, keysIn(state), details)
 }

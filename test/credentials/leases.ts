@@ -89,7 +89,7 @@ function open() {
     }
   }
   const value = async (name: string) => (await (await kept).need(name, undefined)).value ?? ''
-  const keyId = async () => keysIn(await value('aws')).keyId
+  const keyId = async () => keysIn({ value: await value('aws') }).keyId
   return { server, kept, taken, pass, value, keyId }
 }
 

@@ -20,7 +20,7 @@ t.test('a role of AWS is had for the token of the workload', async t => {
   const server = tokenServer()
   server.answer = assumed(ending(3_600_000))
   const { value, lifetimeMs } = await obtain(server, aws)
-  t.strictSame(keysIn(value), { keyId: 'ASIA1', secretKey: 'sec/+ret', sessionToken: 'sess/+=' })
+  t.strictSame(keysIn({ value }), { keyId: 'ASIA1', secretKey: 'sec/+ret', sessionToken: 'sess/+=' })
   t.equal(lifetimeMs, 3_600_000)
   const [asked] = server.asked
   t.equal(asked?.url, 'https://sts.eu-central-1.amazonaws.com/')
