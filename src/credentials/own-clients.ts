@@ -23,6 +23,7 @@ import {
   type Revocable,
   type SealingKeys,
   sealRow,
+  serverOf,
 } from './stored-row.ts'
 import { type Redeemed, redeem, revoke } from './token-requests.ts'
 import { askWith, endpointOf } from './token-server.ts'
@@ -118,6 +119,11 @@ export class OwnClients {
     }
   }
 
+  /** Reads what documents say of the server, unless they were read before: it may take longer than a request for a token. */
+  async prepare(setting: CredentialSetting, signal: AbortSignal): Promise<void> {
+    await endpointOf(setting, this.#parts.sourceParts, { signal })
+  }
+
   /** What a refresh token is exchanged for. */
   redeem(
     setting: CredentialSetting,
@@ -158,9 +164,6 @@ export class OwnClients {
 }
 
 const keyOf = ({ Name: name = '' }: CredentialSetting): CredentialKey => ({ name, subject: clientSubject })
-
-/** As the settings name it. */
-const serverOf = ({ Issuer, TokenUrl }: CredentialSetting): string | undefined => Issuer ?? TokenUrl
 
 const endedClient = ({ Name }: CredentialSetting): CredentialError =>
   new CredentialError(

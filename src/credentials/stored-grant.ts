@@ -32,7 +32,7 @@ import type { Redeemed } from './token-requests.ts'
 export interface StoredGrantParts extends Pick<SourceParts, 'secrets'> {
   readonly clock: Clock
   /** They speak with token servers: loaded when the first one is needed. */
-  readonly clients: () => Promise<Pick<OwnClients, 'redeem' | 'revoke'>>
+  readonly clients: () => Promise<Pick<OwnClients, 'prepare' | 'redeem' | 'revoke'>>
   readonly table: StoredCredentialTable
   readonly sealingKeys: SealingKeys
   /** Called when the value is another one, before the change is in force: undefined when nothing may be sent any more. */
@@ -200,20 +200,23 @@ export class StoredGrant {
   /** Sends the refresh token, if no other gateway does. Undefined: there is, or will be, another version. */
   async #renewed(row: OpenedRow, signal: AbortSignal): Promise<Obtained | undefined> {
     const { table, clock } = this.#parts
-    const now = clock.now()
     const changed = this.#changed.promise
+    const { refreshToken } = row.held
+    if (refreshToken === undefined) throw notRenewable(this.#setting, row, clock.now())
+    // The lease lasts for a request for a token: no document must be read meanwhile, or another gateway would send the same one.
+    await (await this.#parts.clients()).prepare(this.#setting, signal)
+    const now = clock.now()
     const lease = { ...this.#key, version: row.version, now, until: now + this.#limitMs + leaseMarginMs }
     if (!(await table.lease(lease))) {
       await Promise.race([changed, sleep(lookAgainMs, undefined, { signal })])
       return undefined
     }
-    const redeemed = await this.#redeem(row, signal)
+    const redeemed = await this.#redeem(row, refreshToken, signal)
     return redeemed && this.#keep(row, redeemed, now)
   }
 
-  async #redeem(row: OpenedRow, signal: AbortSignal): Promise<Redeemed | undefined> {
-    const { refreshToken, seeds, account } = row.held
-    if (refreshToken === undefined) throw notRenewable(this.#setting, row, this.#parts.clock.now())
+  async #redeem(row: OpenedRow, refreshToken: string, signal: AbortSignal): Promise<Redeemed | undefined> {
+    const { seeds, account } = row.held
     try {
       const clients = await this.#parts.clients()
       return await clients.redeem(this.#setting, { refreshToken, account }, signal)

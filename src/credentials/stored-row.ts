@@ -128,6 +128,9 @@ export interface Revocable {
 /** Where something was granted, and to whom. */
 export type GrantedBy = Pick<AccountFacts, 'clientId' | 'server'>
 
+/** The server that grants, as the settings name it. */
+export const serverOf = ({ Issuer, TokenUrl }: CredentialSetting): string | undefined => Issuer ?? TokenUrl
+
 export const revocable = (row: OpenedRow | undefined): Revocable | undefined =>
   row && revocableOf(row.held, row.held.account)
 

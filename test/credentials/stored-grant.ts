@@ -66,6 +66,28 @@ t.test(
   },
 )
 
+t.test('while the document of the server comes late another gateway renews, and the token is sent once', async t => {
+  const issuer = 'https://idp.example'
+  const { fleet, one, two } = await connected({ Issuer: issuer, TokenUrl: undefined })
+  const { server, clock } = fleet
+  server.documents.set(`${issuer}/.well-known/openid-configuration`, { issuer, token_endpoint: `${issuer}/token` })
+  const [late, isAsked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const { ask } = server
+  server.ask = async (...asked) => {
+    server.ask = ask
+    isAsked.resolve()
+    await late.promise
+    return ask(...asked)
+  }
+  const first = one.keeper.renewed(undefined)
+  await isAsked.promise
+  clock.advance(40_000)
+  t.equal((await two.keeper.renewed(undefined)).value, 'access-1')
+  late.resolve()
+  t.equal((await first).value, 'access-1')
+  t.equal(server.reuses, 0)
+})
+
 t.test('a gateway that waits for another one gives up in its time', async t => {
   const { fleet, one } = await connected()
   Object.assign(fleet.rows.get('shop')!, { leaseOwner: 'killed', leaseUntil: fleet.clock.now() + 30_000 })
