@@ -107,6 +107,8 @@ export interface BegunDevice {
 const usualPause = 5
 /** Longest pause after questions that no server has answered, seconds. */
 const longestPause = 60
+/** More than a code lasts here; timers of browsers, and of this process, do not wait at all when they are asked for weeks, seconds. */
+const longestInterval = 3_600
 
 /** Rejects with a CredentialError when the server knows no such codes. */
 export async function beginDeviceConsent(consent: ConsentRequest): Promise<BegunDevice> {
@@ -123,7 +125,8 @@ export async function beginDeviceConsent(consent: ConsentRequest): Promise<Begun
   const { verification_uri: url, user_code: code, device_code: deviceCode, interval, expires_in: lifeSeconds } = device
   if (!URL.canParse(url) || new URL(url).protocol !== 'https:')
     throw new CredentialError('failing', 'The server names no https address at which the code is entered.')
-  return { url, code, deviceCode, pause: Math.max(1, interval ?? usualPause), lifeSeconds }
+  const pause = Math.ceil(Math.min(longestInterval, interval ?? usualPause))
+  return { url, code, deviceCode, pause, lifeSeconds }
 }
 
 /** What was granted; or, until the person has decided, the pause before the next question, seconds. */

@@ -82,6 +82,15 @@ t.test('a tab learns the code, and asks the server in its pace until the person 
   t.equal(await ask(), undefined, 'once')
 })
 
+t.test('a pause that no timer of a browser can wait for is not passed on', async t => {
+  for (const [interval, everySeconds] of [
+    [1e300, 3_600],
+    [2.5, 3],
+    [0.1, 1],
+  ])
+    t.match((await begun({ interval })).begun.device, { everySeconds }, `${interval}`)
+})
+
 t.test('a refusal, and the end of the code, end the consent; neither is asked again', async t => {
   for (const [error, text] of [
     ['access_denied', /denied at the server/],
