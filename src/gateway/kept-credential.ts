@@ -149,10 +149,11 @@ export function createAttemptNotes({ clock, log, metrics }: AttemptParts) {
       const { store, report } = stored
       const at = clock.now()
       const entry = credentialEntry({ name, subject }, { what: 'scopeWanted', at, facts })
-      const isGrantable = setting.Type === 'Connect' && scopes.some(one => state.grantable?.includes(one))
-      const cause = `${host} wants the scope ${facts.scope}: connect the account again with it.`
+      // The others are any text, of an upstream that is not trusted.
+      const grantable = setting.Type === 'Connect' ? scopes.filter(one => state.grantable?.includes(one)) : []
+      const cause = `${host} wants the scope ${grantable.join(' ')}: connect the account again with it.`
       store.credentials
-        .note({ entry, ...(isGrantable && { event: neededEvent({ name, subject }, cause, at) }) })
+        .note({ entry, ...(grantable.length > 0 && { event: neededEvent({ name, subject }, cause, at) }) })
         .catch(error => {
           report('it could not be recorded that an upstream wants scopes', error)
         })

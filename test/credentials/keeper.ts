@@ -4,7 +4,9 @@ import { CredentialKeeper } from '../../src/credentials/keeper.ts'
 import { sources } from '../../src/credentials/sources.ts'
 import { isFresh } from '../../src/credentials/state.ts'
 import { createAttemptNotes } from '../../src/gateway/kept-credential.ts'
+import type { CredentialNotes } from '../../src/storage/credentials.ts'
 import { createClock } from '../fixtures/clock.ts'
+import { testConfig } from '../fixtures/gateway.ts'
 import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
 
 const setting = clientSetting()
@@ -155,4 +157,25 @@ t.test('people are told of few scopes that an upstream wants, each once, and of 
   t.strictSame(keeper.noteWanted([...odd, 'write']), [])
   t.strictSame(keeper.wantedScopes.slice(0, 2), ['write', 'odd-0'])
   t.equal(keeper.wantedScopes.length, 9)
+})
+
+t.test('a message to people names the scopes that they can grant, and no other text of the upstream', async t => {
+  const clock = createClock()
+  const keeper = new CredentialKeeper(clientSetting({ Type: 'Connect', Scope: 'read', StepUpScope: 'write' }), {
+    ...{ clock, onState: () => {}, onAttempt: () => {} },
+    obtain: async () => ({ value: 'v', lifetimeMs: 60_000, grantable: ['write'] }),
+  })
+  await keeper.renewed(undefined)
+  const noted: CredentialNotes[] = []
+  const notes = createAttemptNotes({ clock })
+  notes.useStore({
+    ...{ config: testConfig(), identity: { tokens: { secret: Buffer.of() } }, report: () => {} },
+    store: { credentials: { note: async (one: CredentialNotes) => void noted.push(one) } } as never,
+  })
+  const key = { name: 'mail', subject: 'all' }
+  notes.onWanted(key, keeper, { scopes: ['write', 'https://evil.example/connect'], host: 'h' })
+  t.equal(noted[0]?.event?.data['cause'], 'h wants the scope write: connect the account again with it.')
+  t.match(noted[0]?.entry?.details, { scope: 'write https://evil.example/connect' })
+  notes.onWanted(key, keeper, { scopes: ['https://evil.example/connect'], host: 'h' })
+  t.equal(noted[1]?.event, undefined)
 })
