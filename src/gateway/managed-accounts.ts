@@ -9,7 +9,14 @@ import type { Consented } from '../credentials/consent.ts'
 import { foreignScope, grantableScopes, withScopes } from '../credentials/scopes.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
-import { type Granted, openOrEmpty, type Revocable, revocable, revocableOf } from '../credentials/stored-row.ts'
+import {
+  type Granted,
+  openOrEmpty,
+  type Revocable,
+  revocable,
+  revocableOf,
+  serverOf,
+} from '../credentials/stored-row.ts'
 import { type AccountView, accountView, viewOf } from '../credentials/view.ts'
 import type { Person } from '../hitl/model.ts'
 import type {
@@ -130,9 +137,9 @@ export class ManagedAccounts {
     const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
     const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
     if ('everySeconds' in consented) return problem ?? consented
-    if (problem === undefined) return this.#keep(key, { ...consented, ...terms }, by)
-    withdraw(consented)
-    return problem
+    const kept = problem ?? (await this.#keep(key, { ...consented, ...terms }, by))
+    if (isRefusal(kept)) withdraw(consented)
+    return kept
   }
 
   /** Stores a refresh token that was granted elsewhere. */
@@ -144,7 +151,8 @@ export class ManagedAccounts {
     const key = this.#find(setting, of, person)
     if (isRefusal(key)) return key
     if (setting.ClientId === undefined) return refuse('wrong_state', `${setting.Name} ${inConsole}`)
-    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, more: [] }, by)
+    const granted = { refreshToken, scope: null, missing: [], login: null, more: [], server: serverOf(setting) }
+    return this.#keep(key, granted, by)
   }
 
   async forget(

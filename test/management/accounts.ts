@@ -15,7 +15,7 @@ const consoleUrl = 'https://gateway.example'
 const ofServer = { Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }
 const host = `${secureName}:${provider.port}`
 const directory = testdir(t, { policies: {} })
-const settings: GatewaySetup = {
+const settings = {
   directory,
   lookup: async () => ['127.0.0.1'],
   alone: 'its accounts are connected',
@@ -51,13 +51,14 @@ const settings: GatewaySetup = {
       { name: 'reviewed', default: 'Hitl' },
     ],
   },
-}
+} satisfies GatewaySetup
 const gateway = await startForward(t, settings)
 const { manage } = gateway
 
 const anna = await gateway.agent({ ownerId: 'anna' })
 const bob = await gateway.agent({ ownerId: 'bob' })
 const second = await gateway.agent({ ownerId: 'anna' })
+const stored = await gateway.agent({ ownerId: 'anna' })
 const people = {
   anna: await gateway.agent({ ownerId: 'anna', roles: ['reviewer'] }),
   bob: await gateway.agent({ ownerId: 'bob', roles: ['auditor'] }),
@@ -472,11 +473,14 @@ t.test('an agent that is removed takes its account along, and its server revokes
 
 t.test('an account whose agent is removed at the moment is refused with the cause', async t => {
   const { id } = await gateway.agent({ ownerId: 'anna' })
+  const { url, session } = await begin({ agentId: id })
   // What the store has is ahead of what the gateway knows, as during a removal.
   const db = new DatabaseSync(join(directory, 'data', 'gateway.db'))
   db.prepare('delete from agents where id = ?').run(id)
   db.close()
   t.match(await disconnect(`?agentId=${id}`), { status: 409, detail: /agent is gone/ })
+  t.match(await finish({ session, ...provider.consent(url, 'late') }), { status: 409, detail: /agent is gone/ })
+  await revoked('late')
   const put = await send('PUT', '/credentials/calendar/token', { agentId: id, refreshToken: 'r' })
   t.match(put, { status: 409, detail: /agent is gone/ })
 })
@@ -491,10 +495,19 @@ t.test('who connected what is on record, and no token is stored in clear or logg
   t.equal((await manage('GET', '/credentials/fixed/accounts')).status, 404)
   const metrics = (await manage('GET', '/metrics')).text
   t.match(metrics, /credential_state\{credential="calendar",state="ready"\} [1-9]/)
+  await send('PUT', '/credentials/calendar/token', { agentId: stored.id, refreshToken: 'refresh-canary-stored' })
   await gateway.close()
   const data = join(directory, 'data')
-  const stored = readdirSync(data).map(file => readFileSync(join(data, file), 'latin1'))
-  for (const text of [...stored, JSON.stringify(gateway.log), JSON.stringify(items)]) t.notMatch(text, 'canary')
+  const files = readdirSync(data).map(file => readFileSync(join(data, file), 'latin1'))
+  for (const text of [...files, JSON.stringify(gateway.log), JSON.stringify(items)]) t.notMatch(text, 'canary')
+})
+
+t.test('a refresh token that a command has stored goes to the server of that time alone', async t => {
+  const other = await startAccountProvider(t)
+  const moved = settings.config.Credentials.map(one => (one.Name === 'calendar' ? { ...one, Issuer: other.url } : one))
+  const again = await startForward(t, { ...settings, config: { ...settings.config, Credentials: moved } })
+  t.match(await (await again.proxy(stored.token, `${provider.url}/calendar`)).json(), { code: 'credential_needed' })
+  t.strictSame(other.asked, [])
 })
 
 t.test('accounts survive a restart of the gateway', async t => {
