@@ -56,6 +56,8 @@ export interface AccountView {
   readonly problem: string | null
   /** What upstreams have wanted of this gateway, and the account does not have; null: nothing. */
   readonly wantedScope: string | null
+  /** Of that, what a person can grant: the rest is any text of an upstream. */
+  readonly grantableScope: string | null
 }
 
 const timeText = (at: number | null | undefined): string | null => (at == null ? null : new Date(at).toISOString())
@@ -109,5 +111,6 @@ export function accountView(subject: string, row: OpenedRow, keeper: CredentialK
     ...{ connectedBy: account?.by ?? null, connectedAt: timeText(account?.at) },
     ...{ expiresAt: timeText(access?.until), problem: problem?.text ?? null },
     wantedScope: scopeText(keeper?.wantedScopes),
+    grantableScope: scopeText(keeper?.wantedScopes.filter(one => keeper.state.grantable?.includes(one))),
   }
 }

@@ -92,7 +92,7 @@ t.test('a person enters a code at the server instead, and the page learns when i
   await sees(t, page, 'Connected, for requests of all agents.')
   t.equal(await page.getByRole('button', { name: 'Use a code instead' }).count(), 0)
   const { token } = await bench.agent({ name: 'writer' })
-  t.equal((await bench.proxy(token, `${provider.url}/?wants=write`)).status, 403)
+  t.equal((await bench.proxy(token, `${provider.url}/?wants=admin%20write`)).status, 403)
   await page.goto(`${bench.url}/console/#/credentials`)
   await sees(t, page, 'An upstream wants the scope write')
   await page.getByRole('link', { name: 'Connect again with it' }).click()

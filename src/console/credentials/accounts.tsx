@@ -49,7 +49,7 @@ interface AccountProps {
 
 /** Connected as whom, by whom, until when; and what a person can do with it. */
 export function AccountState({ name, account, mayChange, onChanged }: AccountProps) {
-  const { state, login, connectedAt, expiresAt, problem, wantedScope } = account
+  const { state, login, connectedAt, expiresAt, problem, wantedScope, grantableScope } = account
   const [isEnding, setEnding] = useState(false)
   const query = queryOf(account)
   const end = async () => {
@@ -81,9 +81,9 @@ export function AccountState({ name, account, mayChange, onChanged }: AccountPro
       {mayChange && (
         <>
           <a href={`${hrefOf('connect', name)}${query}`}>Connect again</a>{' '}
-          {wantedScope !== null && (
+          {grantableScope !== null && (
             <>
-              <a href={`${hrefOf('connect', name)}${queryOf(account, wantedScope)}`}>Connect again with it</a>{' '}
+              <a href={`${hrefOf('connect', name)}${queryOf(account, grantableScope)}`}>Connect again with it</a>{' '}
             </>
           )}
           {state !== 'needed' && (
