@@ -99,6 +99,8 @@ export async function registeredClient(
   }
   // RFC 8414 section 2 has the usual one.
   const { token_endpoint_auth_methods_supported: supported = ['client_secret_basic'] } = server
+  if (!Array.isArray(supported))
+    throw new CredentialError('failing', `The document of ${server.issuer} cannot be used.`)
   const wanted = isConfidential ? Object.keys(authentications).find(name => supported.includes(name)) : 'none'
   const metadata = clientMetadata(redirectUri, wanted ?? 'none')
   const answer = await oauth.dynamicClientRegistrationRequest(server, metadata, {

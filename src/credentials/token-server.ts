@@ -65,13 +65,17 @@ export async function discovered(issuer: string, ask: AskDocument): Promise<oaut
     )
   const server = await find('oidc').catch(() =>
     find('oauth2').catch(error => {
+      // An issuer in it that is no address.
+      if (error instanceof TypeError) throw new CredentialError('failing', `The document of ${issuer} cannot be used.`)
       throw problemOf(error)
     }),
   )
-  const odd = endpoints.find(name => server[name] !== undefined && httpsUrl(String(server[name])) !== undefined)
+  const odd = endpoints.find(name => server[name] !== undefined && !isHttps(server[name]))
   if (odd === undefined) return server
   throw new CredentialError('failing', `The document of ${issuer} names no https address as ${odd}.`)
 }
+
+const isHttps = (url: unknown): boolean => typeof url === 'string' && httpsUrl(url) === undefined
 
 /** Where people, tokens and secrets go. */
 const endpoints = [
@@ -88,13 +92,22 @@ export function askWith(ownRequests: SourceParts['ownRequests'], signal: AbortSi
     const { status, fields, body } = await ownRequests.ask({ method, url, headers, body: posted ?? '' }, signal, ms)
     // Others need not be JSON.
     const text = status < 300 || posted !== undefined ? JSON.stringify(jsonOf(body)) : '{}'
-    const answer = new Response(text, { status, headers: { 'content-type': 'application/json' } })
+    const answer = responseOf(status, text)
     const [challenge] = fieldValues(fields, 'www-authenticate')
     // That of a registration says nothing more than its status.
     if (challenge !== undefined && posted === undefined) answer.headers.set('www-authenticate', challenge)
     return answer
   }
 }
+
+/** As the library reads it. Statuses with which a server gives no document are none of its. */
+function responseOf(status: number, text: string): Response {
+  if (status < 600 && !bodiless.has(status))
+    return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+  throw new CredentialError('failing', `The server answers with status ${status}.`)
+}
+
+const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 export function parametersOf({
   Scope,
@@ -224,7 +237,7 @@ function fetchWith(
     // A revocation is answered without a body (RFC 7009 section 2.2).
     if (answer.status === 200 && answer.body.byteLength === 0) return new Response(null)
     const { status, text } = mended(answer.status, answer.body, onIdToken)
-    return new Response(text, { status, headers: { 'content-type': 'application/json' } })
+    return responseOf(status, text)
   }
 }
 

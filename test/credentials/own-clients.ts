@@ -197,3 +197,28 @@ t.test('a document that names an address without TLS, or none, is of no use', as
     t.equal(server.asked.length, 0)
   }
 })
+
+t.test('documents and statuses that no server should send are told as what they are', async t => {
+  const isTold = async ({ consent }: ReturnType<typeof open>, of: string) => {
+    const error = await consent().catch(found => found)
+    t.match(error, { name: 'CredentialError', kind: 'failing' }, of)
+  }
+  for (const odd of [
+    { issuer: 'no address' },
+    { authorization_endpoint: [`${issuer}/consent`] },
+    { token_endpoint_auth_methods_supported: 7 },
+    { token_endpoint_auth_methods_supported: null },
+  ])
+    await isTold(open(odd), JSON.stringify(odd))
+  for (const method of ['GET', 'POST']) {
+    for (const status of [205, 304, 600, 999]) {
+      const opened = open()
+      const { ask } = opened.server
+      opened.server.ask = async (message, ...rest) => {
+        const answer = await ask(message, ...rest)
+        return message.method === method ? { ...answer, status } : answer
+      }
+      await isTold(opened, `${method} ${status}`)
+    }
+  }
+})
