@@ -60,7 +60,11 @@ export interface AccountView {
   readonly grantableScope: string | null
 }
 
-const timeText = (at: number | null | undefined): string | null => (at == null ? null : new Date(at).toISOString())
+/** The last date that there is, milliseconds since the epoch: a server may state an end after it. */
+const lastDate = 8.64e15
+
+const timeText = (at: number | null | undefined): string | null =>
+  at == null ? null : new Date(Math.min(at, lastDate)).toISOString()
 
 export function stateOf({ state, isRenewing, renewedAt }: CredentialKeeper): CredentialView['state'] {
   if (state.problem !== undefined) return state.problem.kind

@@ -3,6 +3,7 @@ import t from 'tap'
 import { CredentialKeeper } from '../../src/credentials/keeper.ts'
 import { sources } from '../../src/credentials/sources.ts'
 import { isFresh } from '../../src/credentials/state.ts'
+import { viewOf } from '../../src/credentials/view.ts'
 import { createAttemptNotes } from '../../src/gateway/kept-credential.ts'
 import type { CredentialNotes } from '../../src/storage/credentials.ts'
 import { createClock } from '../fixtures/clock.ts'
@@ -178,4 +179,14 @@ t.test('a message to people names the scopes that they can grant, and no other t
   t.match(noted[0]?.entry?.details, { scope: 'write https://evil.example/connect' })
   notes.onWanted(key, keeper, { scopes: ['https://evil.example/connect'], host: 'h' })
   t.equal(noted[1]?.event, undefined)
+})
+
+t.test('a value that lasts longer than there are dates hides no other credential', async t => {
+  const clock = createClock()
+  const keeper = new CredentialKeeper(setting, {
+    ...{ clock, onState: () => {}, onAttempt: () => {} },
+    obtain: async () => ({ value: 'v', lifetimeMs: 1e18 }),
+  })
+  await keeper.renewed(undefined)
+  t.equal(viewOf(setting, [keeper], { upstreams: [], clock }).expiresAt, '+275760-09-13T00:00:00.000Z')
 })
