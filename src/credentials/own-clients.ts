@@ -47,6 +47,13 @@ export interface ClientUse {
   readonly parts: SourceParts
 }
 
+/** What a refresh token is exchanged for, while its lease lasts. */
+export interface AskedToken {
+  readonly refreshToken: string
+  /** The request for it must begin before, milliseconds since the epoch: secrets may come late. */
+  readonly before: number
+}
+
 /** What is recorded of a registration. */
 type NoteOf = (facts: AuditEntry['details']) => AuditEntry
 
@@ -127,11 +134,22 @@ export class OwnClients {
   /** What a refresh token is exchanged for. */
   redeem(
     setting: CredentialSetting,
-    { refreshToken, account }: Pick<Granted, 'account'> & { readonly refreshToken: string },
+    { refreshToken, before, account }: Pick<Granted, 'account'> & AskedToken,
     signal: AbortSignal,
   ): Promise<Redeemed> {
     const granted = withGrantedScopes(setting, account)
-    return this.use(granted, account ?? {}, use => redeem(use.setting, use.parts, { refreshToken, signal }))
+    return this.use(granted, account ?? {}, ({ setting, parts }) =>
+      redeem(setting, { ...parts, ownRequests: this.#until(before, parts) }, { refreshToken, signal }),
+    )
+  }
+
+  #until(before: number, { ownRequests }: Pick<SourceParts, 'ownRequests'>): SourceParts['ownRequests'] {
+    return {
+      ask: async (...asked) => {
+        if (this.#parts.clock.now() < before) return ownRequests.ask(...asked)
+        throw new CredentialError('failing', 'What is needed to renew the token came too late.')
+      },
+    }
   }
 
   /** False: its server does not say where. */

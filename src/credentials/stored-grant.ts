@@ -5,7 +5,7 @@ import type { CredentialKey, StoredCredential, StoredCredentialTable } from '../
 import type { AuditEntry } from '../storage/store.ts'
 import { credentialEntry } from './audit.ts'
 import { limitOf, type Obtained, type SourceParts } from './obtain.ts'
-import type { OwnClients } from './own-clients.ts'
+import type { AskedToken, OwnClients } from './own-clients.ts'
 import { grantableScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 import {
@@ -211,15 +211,15 @@ export class StoredGrant {
       await Promise.race([changed, sleep(lookAgainMs, undefined, { signal })])
       return undefined
     }
-    const redeemed = await this.#redeem(row, refreshToken, signal)
+    const redeemed = await this.#redeem(row, { refreshToken, before: now + leaseMarginMs }, signal)
     return redeemed && this.#keep(row, redeemed, now)
   }
 
-  async #redeem(row: OpenedRow, refreshToken: string, signal: AbortSignal): Promise<Redeemed | undefined> {
+  async #redeem(row: OpenedRow, asked: AskedToken, signal: AbortSignal): Promise<Redeemed | undefined> {
     const { seeds, account } = row.held
     try {
       const clients = await this.#parts.clients()
-      return await clients.redeem(this.#setting, { refreshToken, account }, signal)
+      return await clients.redeem(this.#setting, { ...asked, account }, signal)
     } catch (error) {
       if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
       const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds, account } }

@@ -53,7 +53,11 @@ function open(more: object = {}, at: string = origin) {
   const renew = (clientId: string | undefined, of = clients) =>
     of.redeem(
       setting,
-      { refreshToken: 'r', account: { by: 'a', at: 0, scope: null, login: null, clientId } },
+      {
+        refreshToken: 'r',
+        before: Number.POSITIVE_INFINITY,
+        account: { by: 'a', at: 0, scope: null, login: null, clientId },
+      },
       new AbortController().signal,
     )
   return { clock, server, given, table, trail, clients, make, consent, renew, sealed: () => row?.sealed ?? Buffer.of() }

@@ -88,6 +88,21 @@ t.test('while the document of the server comes late another gateway renews, and 
   t.equal(server.reuses, 0)
 })
 
+t.test('a token is not sent when what else is needed for that came so late that the lease may end', async t => {
+  const { fleet, one, two } = await connected()
+  const late = new Map(fleet.secrets)
+  fleet.secrets.get = name => {
+    Reflect.deleteProperty(fleet.secrets, 'get')
+    fleet.clock.advance(31_000)
+    return late.get(name)
+  }
+  t.match((await one.keeper.renewed(undefined)).problem, { kind: 'failing', text: /too late/ })
+  t.equal(fleet.server.asked.length, 0)
+  t.equal((await two.keeper.renewed(undefined)).value, 'access-1')
+  t.equal((await one.keeper.renewed(undefined)).value, 'access-1')
+  t.equal(fleet.server.reuses, 0)
+})
+
 t.test('a gateway that waits for another one gives up in its time', async t => {
   const { fleet, one } = await connected()
   Object.assign(fleet.rows.get('shop')!, { leaseOwner: 'killed', leaseUntil: fleet.clock.now() + 30_000 })
