@@ -16,6 +16,7 @@ import { CredentialError } from './state.ts'
 import {
   type Granted,
   type GrantedBy,
+  isGrantedBy,
   type OpenedRow,
   openOrEmpty,
   openRow,
@@ -99,11 +100,11 @@ export class OwnClients {
    */
   async use<T>(
     setting: CredentialSetting,
-    { clientId, server }: GrantedBy,
+    { clientId, ...by }: GrantedBy,
     ask: (use: ClientUse) => Promise<T>,
   ): Promise<T> {
     const { sourceParts, origin } = this.#parts
-    if (server !== undefined && server !== serverOf(setting)) throw endedClient(setting)
+    if (!isGrantedBy(setting, by)) throw endedClient(setting)
     if (setting.ClientId !== undefined) return ask({ setting, parts: sourceParts })
     if (clientId !== undefined && clientId === documentUrlOf(setting, origin))
       return ask({ setting: { ...setting, ClientId: clientId, ClientAuth: 'None' }, parts: sourceParts })

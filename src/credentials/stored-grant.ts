@@ -218,8 +218,7 @@ export class StoredGrant {
   async #redeem(row: OpenedRow, asked: AskedToken, signal: AbortSignal): Promise<Redeemed | undefined> {
     const { seeds, account } = row.held
     try {
-      const clients = await this.#parts.clients()
-      return await clients.redeem(this.#setting, { ...asked, account }, signal)
+      return await (await this.#parts.clients()).redeem(this.#setting, { ...asked, account }, signal)
     } catch (error) {
       if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
       const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds, account } }
@@ -240,11 +239,10 @@ export class StoredGrant {
     }
     const facts = { version: next.version }
     const rotated = credentialEntry(this.#key, { what: 'renewed', at: this.#parts.clock.now(), facts })
-    const stored = this.#sealed(next)
     // A person has taken the grant back, or granted another one.
     if (this.#latest.version > row.version) return this.#discard(next)
     this.#latest = next
-    this.#unstored = { row: next, stored, entry: refreshToken === undefined ? undefined : rotated }
+    this.#unstored = { row: next, stored: this.#sealed(next), entry: refreshToken === undefined ? undefined : rotated }
     // The grant is in this token alone: without the store it is used all the same.
     await inTime(this.#storeLate(), storeWithinMs, () => false)
     const grantable = grantableScopes(this.#setting, held.account)

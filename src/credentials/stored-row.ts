@@ -22,7 +22,7 @@ export interface AccountFacts {
   readonly login: string | null
   /** Client to which it was granted; absent: that of the settings. */
   readonly clientId?: string | undefined
-  /** Server that granted it, as the settings name it. */
+  /** Server that granted it, and for which one, as the settings name them (`serverOf`). */
   readonly server?: string | undefined
   /** Scopes of `StepUpScope` that were asked for, too. */
   readonly more?: readonly string[]
@@ -110,7 +110,7 @@ export function accessOf(
   { held: { access, account }, state }: OpenedRow,
   now: number,
 ): StoredValue | undefined {
-  if (access === undefined || state === 'needed') return undefined
+  if (access === undefined || state === 'needed' || !isGrantedBy(setting, account ?? {})) return undefined
   const lifetimeMs = access.until === null ? Number.POSITIVE_INFINITY : access.until - now
   const isWorn = access.until !== null && lifetimeMs < Math.min(leastLeftMs, (access.until - access.at) / 2)
   if (lifetimeMs <= 0) return undefined
@@ -128,8 +128,13 @@ export interface Revocable {
 /** Where something was granted, and to whom. */
 export type GrantedBy = Pick<AccountFacts, 'clientId' | 'server'>
 
-/** The server that grants, as the settings name it. */
-export const serverOf = ({ Issuer, TokenUrl }: CredentialSetting): string | undefined => Issuer ?? TokenUrl
+/** The server that grants, and the one that the grant is for, as the settings name them. */
+export const serverOf = ({ Issuer, TokenUrl, McpServer, Resource = McpServer }: CredentialSetting): string =>
+  [Issuer ?? TokenUrl, Resource].filter(url => url !== undefined).join(' for ')
+
+/** What one server has granted is sent to no other, and what it has granted for one server neither. */
+export const isGrantedBy = (setting: CredentialSetting, { server }: GrantedBy): boolean =>
+  server === undefined || server === serverOf(setting)
 
 export const revocable = (row: OpenedRow | undefined): Revocable | undefined =>
   row && revocableOf(row.held, row.held.account)

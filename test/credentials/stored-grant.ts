@@ -1,5 +1,6 @@
 /** Threat T87 of SECURITY.md. */
 import t from 'tap'
+import { serverOf } from '../../src/credentials/stored-row.ts'
 import { credentialFleet } from '../fixtures/credential-fleet.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
@@ -150,6 +151,31 @@ t.test('while the store is away an account is sent to the end of its token, and 
   t.equal(fleet.server.asked.length, 0, 'its refresh token could not be replaced')
   await t.rejects(grant.connect(granted, entry), { message: /store is away/ })
 })
+
+t.test(
+  'a token for one MCP server is not sent to another one of the same issuer, nor is it renewed for that',
+  async t => {
+    const issuer = 'https://idp.example'
+    const [before, after] = ['https://a.example/mcp', 'https://b.example/mcp']
+    const fleet = credentialFleet({ Type: 'Connect', Issuer: issuer, TokenUrl: undefined, McpServer: before })
+    const { documents } = fleet.server
+    documents.set(`${issuer}/.well-known/openid-configuration`, { issuer, token_endpoint: `${issuer}/token` })
+    const about = { resource: after, authorization_servers: [issuer] }
+    documents.set('https://b.example/.well-known/oauth-protected-resource/mcp', about)
+    const at = fleet.clock.now()
+    const account = { by: 'ada', at, scope: null, login: null, server: serverOf(fleet.setting) }
+    const granted = { refreshToken: 'first', access: { token: 'a-1', at, until: at + 3_600_000 }, account }
+    const one = fleet.gateway('one', 'agent a1 5')
+    await one.grant.connect(granted, entry)
+    t.equal(one.keeper.state.value, 'a-1')
+    Object.assign(fleet.setting, { McpServer: after })
+    const { grant, keeper } = fleet.gateway('started later', 'agent a1 5')
+    await grant.follow(undefined)
+    t.equal(keeper.state.value, undefined)
+    t.match(await keeper.renewed(undefined), { value: undefined, problem: { kind: 'needed' } })
+    t.equal(fleet.server.asked.length, 0)
+  },
+)
 
 t.test('a write whose answer was lost is not made twice', async t => {
   const { fleet, one } = await connected()
