@@ -96,14 +96,12 @@ export class AgentKeepers {
     })
   }
 
-  /** A token that is refused says nothing of the others of its agent. */
+  /** A token that is refused says nothing of the others of its agent: it begins no pause, and ends none. */
   #note(agentId: string, name: string, problem: CredentialError | undefined): void {
     const { clock } = this.#parts
     const found = this.#pauses.get(agentId, name)
-    if (problem?.kind !== 'failing') {
-      found?.backOff.reset()
-      return
-    }
+    if (problem === undefined) found?.backOff.reset()
+    if (problem?.kind !== 'failing') return
     const pause = found ?? { backOff: new BackOff(), endsAt: 0 }
     pause.endsAt = clock.now() + keepPauseMs
     pause.backOff.fail(clock.steady())

@@ -183,6 +183,17 @@ t.test('an agent with many tokens does not ask a server without end that does no
   t.equal(await ask('ada', 3), undefined, 'a token that is refused says nothing of others')
 })
 
+t.test('an agent ends its pause with no token that is refused at the same time', async t => {
+  const { table, wantedOf, asked, given } = open()
+  const statuses = [500, 400]
+  Object.defineProperty(given, 'status', { get: () => statuses.shift() ?? 200 })
+  const ask = (token: number) => table.ready(wantedOf('ada', `${token}`), false)
+  const refusals = await Promise.all([ask(1), ask(2)])
+  t.match(refusals, [{ refusal: 'credential_unavailable' }, { refusal: 'own_token_needed' }])
+  t.match(await ask(3), { refusal: 'credential_unavailable' })
+  t.equal(asked.length, 2)
+})
+
 t.test('keys, tokens of the gateway and opaque tokens are not exchanged', async t => {
   const facts = { agentId: 'ada', claims: { sub: 'ada', external_sub: 'x', exp: 9 }, token: jwt('a') }
   t.match(subjectTokenOf(facts), { agentId: 'ada', token: jwt('a'), endsAt: 9_000 })
