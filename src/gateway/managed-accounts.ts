@@ -137,9 +137,14 @@ export class ManagedAccounts {
     const isAllowed = mayConnect(this.#agentOf(person.id) ?? person, key.subject, this.#agentOf)
     const problem = problemNow() ?? (isAllowed ? undefined : refuse('forbidden', notYours))
     if ('everySeconds' in consented) return problem ?? consented
-    const kept = problem ?? (await this.#keep(key, { ...consented, ...terms }, by))
-    if (isRefusal(kept)) withdraw(consented)
-    return kept
+    try {
+      const kept = problem ?? (await this.#keep(key, { ...consented, ...terms }, by))
+      if (isRefusal(kept)) withdraw(consented)
+      return kept
+    } catch (error) {
+      withdraw(consented)
+      throw error
+    }
   }
 
   /** Stores a refresh token that was granted elsewhere. */

@@ -486,6 +486,18 @@ t.test('an account whose agent is removed at the moment is refused with the caus
   t.match(put, { status: 409, detail: /agent is gone/ })
 })
 
+t.test('a grant that the store does not take is revoked at its server', async t => {
+  const { id } = await gateway.agent({ ownerId: 'anna' })
+  const { url, session } = await begin({ agentId: id })
+  const db = new DatabaseSync(join(directory, 'data', 'gateway.db'), { timeout: 10_000 })
+  db.exec(`create trigger full before insert on credentials begin select raise(abort, 'full'); end`)
+  const { status } = await finish({ session, ...provider.consent(url, 'unstored') })
+  db.exec('drop trigger full')
+  db.close()
+  t.ok(status >= 500, `${status}`)
+  await revoked('unstored')
+})
+
 t.test('who connected what is on record, and no token is stored in clear or logged', async t => {
   const { items } = JSON.parse((await manage('GET', '/audit?subject=calendar&pageSize=200')).text)
   const mine = items.filter(({ details }: { details: { agentId?: string } }) => details.agentId === anna.id)
