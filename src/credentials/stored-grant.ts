@@ -10,6 +10,7 @@ import { grantableScopes } from './scopes.ts'
 import { CredentialError } from './state.ts'
 import {
   accessOf,
+  broughtBy,
   type Granted,
   isSame,
   isUsed,
@@ -182,11 +183,10 @@ export class StoredGrant {
       this.#parts.report('the first token of a credential could not be read: the stored one is used', error)
     })
     if (seed === undefined || isUsed(row, seed)) return row
-    const next: OpenedRow = {
-      ...{ version: row.version + 1, state: 'ready', rotates: 1 },
-      held: { refreshToken: seed, seeds: withSeed(row.held.seeds, seed) },
-    }
     const at = this.#parts.clock.now()
+    const account = broughtBy('settings', at, this.#setting)
+    const held = { refreshToken: seed, seeds: withSeed(row.held.seeds, seed), account }
+    const next: OpenedRow = { version: row.version + 1, state: 'ready', rotates: 1, held }
     const entry = credentialEntry(this.#key, { what: 'connected', at, facts: { from: 'settings' } })
     await this.#parts.table.put(this.#sealed(next), { entry })
     return this.#read()

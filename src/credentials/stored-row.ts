@@ -132,6 +132,12 @@ export type GrantedBy = Pick<AccountFacts, 'clientId' | 'server'>
 export const serverOf = ({ Issuer, TokenUrl, McpServer, Resource = McpServer }: CredentialSetting): string =>
   [Issuer ?? TokenUrl, Resource].filter(url => url !== undefined).join(' for ')
 
+/** What is known of a grant that an admin, or the settings, have brought. */
+export const broughtBy = (by: string, at: number, setting: CredentialSetting): AccountFacts => ({
+  ...{ by, at, scope: null, login: null },
+  server: serverOf(setting),
+})
+
 /** What one server has granted is sent to no other, and what it has granted for one server neither. */
 export const isGrantedBy = (setting: CredentialSetting, { server }: GrantedBy): boolean =>
   server === undefined || server === serverOf(setting)

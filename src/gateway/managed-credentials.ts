@@ -6,6 +6,7 @@ import { clientDocument } from '../credentials/client-document.ts'
 import { isFor } from '../credentials/credentials.ts'
 import type { CredentialKeeper } from '../credentials/keeper.ts'
 import type { StoredGrant } from '../credentials/stored-grant.ts'
+import { broughtBy } from '../credentials/stored-row.ts'
 import { type CredentialView, viewOf } from '../credentials/view.ts'
 import type { AskingPerson, ManagedCredentials } from '../management/credential-parts.ts'
 import type { AgentRecord, AuditEntry } from '../storage/store.ts'
@@ -93,7 +94,8 @@ class SharedCredentials {
   async connect(setting: CredentialSetting, refreshToken: string, by: By): Promise<CredentialView | Refusal> {
     const grant = this.#grantOf(setting)
     if (grant === undefined) return refuse('wrong_state', noToken)
-    const stored = await explained(grant.connect({ refreshToken }, this.#entry('connected', setting, by)))
+    const account = broughtBy(by.actor, this.#parts.clock.now(), setting)
+    const stored = await explained(grant.connect({ refreshToken, account }, this.#entry('connected', setting, by)))
     return stored ?? this.#show(setting)
   }
 

@@ -346,6 +346,15 @@ t.test('the first token of the settings is used once, and another one replaces w
   t.match(await one.keeper.renewed(undefined), isNeeded)
 })
 
+t.test('what a first token of the settings was exchanged for is sent to no other server', async t => {
+  const fleet = credentialFleet({ RefreshToken: 'seed' })
+  fleet.secrets.set('seed', 'first')
+  t.equal((await fleet.gateway('one').keeper.renewed(undefined)).value, 'access-1')
+  Object.assign(fleet.setting, { TokenUrl: 'https://other.example/token' })
+  t.match(await fleet.gateway('started later').keeper.renewed(undefined), { problem: { kind: 'needed' } })
+  t.equal(fleet.server.asked.length, 1)
+})
+
 t.test('a credential that nobody has connected needs a person', async t => {
   const { keeper, grant } = credentialFleet().gateway('one')
   await grant.follow(undefined)

@@ -39,7 +39,7 @@ async function answerToken(req: IncomingMessage, res: ServerResponse): Promise<v
 }
 
 const directory = testdir(t, { policies: {} })
-const gateway = await startGateway(t, {
+const settings = {
   directory,
   lookup: async () => ['127.0.0.1'],
   alone: 'its credentials are connected',
@@ -53,7 +53,8 @@ const gateway = await startGateway(t, {
     ],
     Upstreams: [{ Host: `${secureName}:${server.port}`, Credential: 'calendar' }],
   },
-})
+}
+const gateway = await startGateway(t, settings)
 const { manage } = gateway
 const { token } = await gateway.agent()
 const call = () => gateway.proxy(token, `${server.url}/api`)
@@ -119,4 +120,21 @@ t.test('a grant that is disconnected is sent no more, and revoked at its server'
   t.equal(server.seen.length, before)
   t.ok((await actions()).includes('credential.disconnected'))
   t.strictSame(JSON.parse((await manage('DELETE', '/credentials/calendar/token')).text), { revoked: false })
+})
+
+t.test('what was stored for one server is sent to no other, when the settings name that', async t => {
+  await manage('PUT', '/credentials/calendar/token', { refreshToken: 'moved-canary' })
+  await gateway.close()
+  const asked: (string | undefined)[] = []
+  const other = await startSecureOrigin(t, async (req, res) => {
+    asked.push(Object.fromEntries(new URLSearchParams(await text(req)))['refresh_token'])
+    res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_grant"}')
+  })
+  const Credentials = settings.config.Credentials.map(one =>
+    one.Name === 'calendar' ? { ...one, Issuer: undefined, TokenUrl: `${other.url}/token` } : one,
+  )
+  const again = await startGateway(t, { ...settings, config: { ...settings.config, Credentials } })
+  const answer = await again.proxy(token, `${server.url}/api`)
+  t.match(await answer.json(), { code: 'credential_needed' })
+  t.strictSame(asked, [])
 })
