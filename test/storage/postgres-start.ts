@@ -106,8 +106,8 @@ t.test('a database at each earlier step is brought up to date, and keeps its row
     client.release()
     await connections.close()
     await settings.admin.query(`insert into granted_keys values ('a1', 'k', 5)`)
-    const columns = 'name, version, state, rotates, sealed'
-    await settings.admin.query(`insert into credentials (${columns}) values ('shop', 7, 'ready', 1, 'x')`)
+    const columns = 'name, subject, version, state, rotates, sealed'
+    await settings.admin.query(`insert into credentials (${columns}) values ('shop', '', 7, 'ready', 1, 'x')`)
     const store = await openPostgresStore({ settings })
     t.strictSame(await store.hitl.keyHolder('a1', 'k', 4), { hitlId: null }, step)
     const row = { name: 'shop', subject: '', version: 7, state: 'ready', rotates: 1 } as const
