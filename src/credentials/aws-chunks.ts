@@ -13,9 +13,9 @@ const chunked = /^STREAMING-AWS4-HMAC-SHA256-PAYLOAD(?:-TRAILER)?$/
 /** The length of the content, bytes; undefined when the body is not in signed chunks, or the agent does not say how long it is. */
 export function chunkedLength(rawHeaders: readonly string[]): number | undefined {
   const [digest = ''] = fieldValues(rawHeaders, digestField)
+  if (!chunked.test(digest)) return undefined
   const lengths = fieldValues(rawHeaders, lengthField)
-  const isRead = chunked.test(digest) && lengths.length === 1 && /^\d{1,15}$/.test(lengths[0]!)
-  return isRead ? Number(lengths[0]) : undefined
+  return lengths.length === 1 && /^\d{1,15}$/.test(lengths[0]!) ? Number(lengths[0]) : undefined
 }
 
 /** Fields that speak of the chunks, or of a checksum behind them. */

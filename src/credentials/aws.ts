@@ -58,17 +58,22 @@ export function scopeOf(
   { rawHeaders, target: { query = '' } }: AwsRequest,
   { Services, Regions }: CredentialSetting,
 ): AwsScope | Refusal {
-  const given = `${fieldValues(rawHeaders, 'authorization').join(' ')} ${new URLSearchParams(query).get('X-Amz-Credential') ?? ''}`
+  const inUrl = mayHaveScope.test(query) ? new URLSearchParams(query).get('X-Amz-Credential') : null
+  const given = `${fieldValues(rawHeaders, 'authorization').join(' ')} ${inUrl ?? ''}`
   const [digest = ''] = fieldValues(rawHeaders, digestField)
   const [, region = Regions[0] ?? '', service = Services[0] ?? ''] =
     /\/\d{8}\/([a-z0-9-]+)\/([a-z0-9-]+)\/aws4_request/.exec(given) ?? []
   const isInChunks = digest.startsWith('STREAMING-') && digest !== unsignedTrailer
   const isRead = !isInChunks || (service === 's3' && chunkedLength(rawHeaders) !== undefined)
-  if (/AWS4-ECDSA/.test(given + query) || !isRead) return refuse('signature_unsupported')
+  if (ecdsa.test(given) || ecdsa.test(query) || !isRead) return refuse('signature_unsupported')
   if (Services.includes(service) && Regions.includes(region)) return { region, service }
   return refuse('credential_conflict', `The gateway does not sign for the service ${service} in the region ${region}.`)
 }
 
+/** The parameter, or signs of its name that are encoded. */
+const mayHaveScope = /X-Amz-Credential=|%(?:2d|[4-7])/i
+
+const ecdsa = /AWS4-ECDSA/
 const digestField = 'x-amz-content-sha256'
 const unsignedTrailer = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER'
 
@@ -105,11 +110,8 @@ export function withSignature(
   { scope, host, now }: { readonly scope: AwsScope; readonly host: string; readonly now: number },
 ): AwsSigned {
   const length = chunkedLength(message.fields)
-  const given = length === undefined ? message.fields : withoutChunkFields(message.fields)
-  const fields = given.filter((_, at) => !ownFields.has(given[at - (at % 2)]!.toLowerCase()))
-  const [start, query] = splitQuery(message.path)
-  const pairs = query.split('&').filter(pair => pair !== '' && !ownParameters.test(pair))
-  const path = pairs.length === 0 ? start : `${start}?${pairs.join('&')}`
+  const fields = length === undefined ? message.fields : withoutChunkFields(message.fields)
+  const path = withoutOwn(message.path)
   const [digest] = fieldValues(fields, digestField)
   const payload = digest ?? (scope.service === 's3' ? unsignedPayload : digestOf(message.body))
   const request = {
@@ -120,12 +122,23 @@ export function withSignature(
   return { ...request, body: contentOf(message.body, length), bodyLength: length }
 }
 
-const ownFields: ReadonlySet<string> = new Set(['authorization', 'x-amz-date', 'x-amz-security-token'])
 const ownParameters =
   /^X-Amz-(?:Algorithm|Credential|Date|Expires|SignedHeaders|Signature|Security-Token|Content-Sha256)(?:=|$)/i
 
+/** Where a pair starts that may not stay: one of AWS, or an empty one. */
+const changing = /(?:^|&)(?:X-Amz-|&|$)/i
+
+function withoutOwn(path: string): string {
+  const [start, query] = splitQuery(path)
+  if (!changing.test(query)) return path
+  const pairs = query.split('&').filter(pair => pair !== '' && !ownParameters.test(pair))
+  return pairs.length === 0 ? start : `${start}?${pairs.join('&')}`
+}
+
+const noBody = sha256('')
+
 function digestOf(body: AwsMessage['body']): string {
-  if (body === null) return sha256('')
+  if (body === null) return noBody
   if (body instanceof Uint8Array) return sha256(body)
   throw new Error('cannot happen: a body that must be signed was not held')
 }
