@@ -71,8 +71,14 @@ export function splitQuery(path: string): readonly [start: string, query: string
   return at < 0 ? [path, ''] : [path.slice(0, at), path.slice(at + 1)]
 }
 
+/** A credential as it was sent, unless it was not. */
+interface SentCredential {
+  readonly sent: { readonly value: string } | undefined
+}
+
 /** Shorter values stand in many fields by chance. */
 const leastEcho = 8
+const none = { value: '' }
 const redacted = '[redacted]'
 
 /**
@@ -80,13 +86,13 @@ const redacted = '[redacted]'
  */
 export function withoutEchoes(
   fields: readonly string[],
-  values: readonly string[],
+  added: readonly SentCredential[],
 ): { readonly fields: readonly string[]; readonly echoes: number } {
   let kept: string[] | undefined
   let echoes = 0
   for (let at = 1; at < fields.length; at += 2) {
     const text = fields[at]!
-    const clean = withoutValues(text, values)
+    const clean = withoutValues(text, added)
     if (clean === text) continue
     kept ??= [...fields]
     kept[at] = clean
@@ -95,12 +101,14 @@ export function withoutEchoes(
   return { fields: kept ?? fields, echoes }
 }
 
-function withoutValues(text: string, values: readonly string[]): string {
+function withoutValues(text: string, added: readonly SentCredential[]): string {
   let rest = text
-  for (const value of values) {
+  for (const { sent: { value } = none } of added) {
     // Most fields are shorter than a token, encoded or not.
     if (value.length < leastEcho || rest.length < value.length) continue
-    rest = rest.replaceAll(value, redacted).replaceAll(encodeURIComponent(value), redacted)
+    rest = rest.replaceAll(value, redacted)
+    // Encoded it is the same, or has this sign.
+    if (rest.includes('%')) rest = rest.replaceAll(encodeURIComponent(value), redacted)
   }
   return rest
 }

@@ -13,8 +13,7 @@ export function guardFields(
   { metrics }: Pick<OutboundParts, 'metrics'>,
 ): readonly string[] {
   if (credentials === undefined) return fields
-  const values = credentials.flatMap(({ sent }) => (sent === undefined ? [] : [sent.value]))
-  const { fields: guarded, echoes } = withoutEchoes(fields, values)
+  const { fields: guarded, echoes } = withoutEchoes(fields, credentials)
   if (echoes > 0) metrics.add(credentialEchoes, echoes)
   return guarded
 }
