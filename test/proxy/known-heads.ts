@@ -12,6 +12,9 @@ const origin = await startOrigin(t, (_req, res) => {
   res.writeHead(200, 'Fine', fields).end('ok')
 })
 const config = {
+  Upstreams: [
+    { Host: `127.0.0.1:${origin.port}`, Policy: 'with-key', Header: 'X-Api-Key', ValueFromEnv: 'KEY', AllowHttp: true },
+  ],
   Security: { AgentAuth: { FallbackToAuthorization: true } },
   Metering: { Hosts: [`127.0.0.1:${origin.port}`] },
   Budgets: [
@@ -19,7 +22,7 @@ const config = {
     { Name: 'tokens', Unit: 'Tokens', Limit: 1e9, Owners: ['metered'] },
   ],
 }
-const gateway = await startGateway(t, { config })
+const gateway = await startGateway(t, { config, env: { KEY: 'a-key-to-hide' } })
 const { token } = await gateway.agent({ policyName: 'allow-all' })
 const own = `Gateway-Authorization: Bearer ${token}`
 
@@ -95,6 +98,29 @@ t.test('T77: what is left of a budget stands in the answers of its agent alone, 
   t.equal(new Set(raw.text().match(/RateLimit: "calls";r=\d+/g)).size, 3)
   for (const head of await ask([get('/'), get('/'), get('/')])) t.notMatch(head, /RateLimit/)
 })
+
+t.test(
+  'T83: a value that was added is hidden in a head that others get as it is, and a challenge for it is renamed',
+  async t => {
+    await gateway.policy({ name: 'with-key', default: 'Allow' })
+    const { token: keyed } = await gateway.agent({ policyName: 'with-key' })
+    const ofOther = get('/')
+    const withKey = get('/', `Gateway-Authorization: Bearer ${keyed}`)
+    const turns = [ofOther, ofOther, ofOther, withKey, withKey, withKey, ofOther, withKey]
+    fields = ['X-Echo', 'a-key-to-hide', 'Content-Length', '2']
+    const echoes = (await ask(turns)).map(head => /\r\nX-Echo: (\S+)\r\n/.exec(head)?.[1])
+    const [shown, hidden] = ['a-key-to-hide', '[redacted]']
+    t.strictSame(echoes, [shown, shown, shown, hidden, hidden, hidden, shown, hidden])
+    fields = ['WWW-Authenticate', 'Basic realm=x', 'Content-Length', '2']
+    const challenges = (await ask(turns)).map(head => /\r\n(\S+): Basic realm=x\r\n/.exec(head)?.[1])
+    const [own, renamed] = ['WWW-Authenticate', 'Gateway-Upstream-WWW-Authenticate']
+    t.strictSame(challenges, [own, own, own, renamed, renamed, renamed, own, renamed])
+    fields = plain
+    const heads = (await ask(turns)).map(withoutId)
+    t.equal(new Set(heads).size, 1, 'with nothing to hide they are the same')
+    t.ok(origin.seen.some(({ headers }) => headers['x-api-key'] === 'a-key-to-hide'))
+  },
+)
 
 t.test('answers without a body keep their form', async t => {
   fields = plain

@@ -26,12 +26,15 @@ const oneWriteBytes = 65_536
 /** Node sends no body after one of these statuses was set, even if the status is replaced. */
 const bodiless = new Set([204, 304])
 
-/** Whether the head of its answer depends on the upstream alone, but for the request id, and the connection is kept. */
+/**
+ * Whether the head of its answer depends on the upstream alone, but for the request id and values to hide (`guardFields`), and
+ * the connection is kept.
+ */
 function isUsual(exchange: Sendable): boolean {
-  const { interests, rateFields, spend, credentials, expectsContinue, tokenNames, req, res } = exchange
+  const { interests, rateFields, spend, expectsContinue, tokenNames, req, res } = exchange
   const getsFields = interests !== undefined || rateFields !== undefined || readsAnswer(spend)
   const isFramedByUs = expectsContinue || !req.complete || !res.shouldKeepAlive
-  if (getsFields || isFramedByUs || credentials !== undefined) return false
+  if (getsFields || isFramedByUs) return false
   return !tokenNames.includes('authorization')
 }
 
@@ -69,9 +72,10 @@ export abstract class Downstream implements AgentOutput {
   protected abstract cutOff(refusal: Refusal): void
 
   protected passHead(head: ResponseHead): void {
-    const known = isUsual(this.exchange) ? head.known : undefined
+    const guarded = guardFields(head.fields, this.exchange, this.parts)
+    const known = guarded === head.fields && isUsual(this.exchange) ? head.known : undefined
     if (known?.fits(this.exchange.res)) known.write(this.exchange.res, this.exchange.requestId)
-    else if (this.#shapeHead(head)) return
+    else if (this.#shapeHead(head, guarded)) return
     else if (known?.isNew) this.#remember(known, head)
     const { contentLength = 0 } = head
     this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
@@ -84,10 +88,10 @@ export abstract class Downstream implements AgentOutput {
   }
 
   /** Writes the head, unless a reader of the answer does so. Returns whether one has it. */
-  #shapeHead(head: ResponseHead): boolean {
+  #shapeHead(head: ResponseHead, guarded: readonly string[]): boolean {
     const { res, req, interests, requestId, rateFields, spend } = this.exchange
     const { budgets } = this.parts
-    const fields = answerFields(guardFields(head.fields, this.exchange, this.parts), this.exchange)
+    const fields = answerFields(guarded, this.exchange)
     fields.push(requestIdField, requestId)
     if (rateFields !== undefined) fields.push(...rateFields)
     if (spend !== undefined && budgets !== undefined) fields.push(...answerLimits(spend, head.fields, budgets))
