@@ -104,6 +104,8 @@ export interface CredentialOptions extends SecretPlaces {
 }
 
 interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'source' | 'value' | 'prefix'> {
+  /** The same for two entries with one place. */
+  readonly placeKey: string
   /** The credential, if it signs. */
   readonly signer: CredentialSetting | undefined
   /** Whether it is had for the token of the agent. */
@@ -181,13 +183,12 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
 
 function pick(entries: readonly CredentialEntry[], request: CredentialRequest): ReturnType<Credentials['pick']> {
   const picked: PickedCredential[] = []
-  const taken = new Set<string>()
+  const taken: string[] = []
   for (const entry of entries) {
-    const { setting, place, credential, source, value, prefix, signer, isForToken } = entry
+    const { setting, place, placeKey, credential, source, value, prefix, signer, isForToken } = entry
     // Of several entries for one place the first counts.
-    const key = place.query === undefined ? place.header.toLowerCase() : `?${place.query}`
-    if (taken.has(key) || !applies(entry, request)) continue
-    taken.add(key)
+    if (taken.includes(placeKey) || !applies(entry, request)) continue
+    taken.push(placeKey)
     const scope = signer && scopeOf(request, signer)
     if (isRefusal(scope)) return scope
     if (scope === undefined && setting.Override !== 'Replace' && sendsItself(place, request)) {
@@ -238,6 +239,7 @@ async function entryOf(setting: UpstreamSetting, index: number, options: Credent
   const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
   return {
     ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
+    placeKey: Query === undefined ? Header.toLowerCase() : `?${Query}`,
     source: Credential ?? ValueFromEnv ?? ValueFromFile ?? '',
     ...{ credential, signer: type === 'Aws' ? credential : undefined },
     isForToken: isForAgentToken({ Type: type }),

@@ -1,5 +1,4 @@
 /** How credentials stand in a request, and how their values are kept out of its answer. */
-import { isTokenField } from '../http/headers.ts'
 import { fieldName } from '../http/names.ts'
 
 /** The part of a request in which credentials stand. */
@@ -40,10 +39,11 @@ export function sendsItself(
 /** The request with a credential in its place; what stood there is removed. */
 export function withCredential({ path, fields }: CredentialMessage, place: CredentialPlace, value: string) {
   if (place.query !== undefined) return { path: withParameter(path, place.query, value), fields }
+  const own = fieldName(place.header).folded
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i]!
-    if (!isTokenField(name, place.header)) kept.push(name, fields[i + 1]!)
+    if (fieldName(name).folded !== own) kept.push(name, fields[i + 1]!)
   }
   kept.push(place.header, value)
   return { path, fields: kept }

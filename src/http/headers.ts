@@ -167,11 +167,6 @@ function nominatedNames(connection: string): ReadonlySet<string> | undefined | R
   return names
 }
 
-/** Whether a field carries the token, or a lenient server would read it as the field that does. */
-export function isTokenField(name: string, tokenName: string): boolean {
-  return fieldName(name).folded === fieldName(tokenName).folded
-}
-
 /** All values of one field, in order. */
 export function fieldValues(raw: readonly string[], lowerName: string): string[] {
   const values: string[] = []
