@@ -148,7 +148,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     place(picked, message, origin) {
       let placed = message
       for (const one of picked) {
-        const found = isNamed(one) ? table.fresh(one) : { value: one.value, version: 0 }
+        const found = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
         const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.now() })
         one.sent = { value: sent, version: found.version }

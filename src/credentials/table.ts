@@ -14,6 +14,8 @@ const askAgainMs = 5_000
 const notifyAgainMs = 1_000
 /** A value that is not sent in its last 30 s lasts a minute when it may be sent this much longer, milliseconds. */
 const leastOnceMs = 30_000
+/** From a look at what is fresh to the request that has it, milliseconds. The margin of a value covers it. */
+const preparingMs = 100
 /** Values for tokens of agents. */
 export const agentTokenBounds = { perAgent: 32, agents: 4_096 } as const
 
@@ -42,6 +44,8 @@ export interface WantedCredential {
 export interface CredentialTable {
   /** Undefined when its value must not be sent any more. */
   fresh(wanted: WantedCredential): FreshCredential | undefined
+  /** For a request that is sent now. What was fresh when the request was ready may end while it is prepared. */
+  sendable(wanted: WantedCredential): FreshCredential | undefined
   /** Of the value that there is now, if there is one; another one for each change. */
   versionOf(wanted: WantedCredential): number | undefined
   /**
@@ -153,10 +157,11 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   const asking = createAsking(parts, states)
   const { ask } = asking
 
-  const fresh = (wanted: WantedCredential) => {
+  const freshAt = (wanted: WantedCredential, at: number) => {
     const state = stateOf(wanted)
-    return isFresh(state, clock.steady()) ? state : undefined
+    return isFresh(state, at) ? state : undefined
   }
+  const fresh = (wanted: WantedCredential) => freshAt(wanted, clock.steady())
   const lasts = (wanted: WantedCredential, isOnce: boolean): boolean => {
     const state = fresh(wanted)
     const now = clock.steady()
@@ -172,6 +177,7 @@ export function createCredentialTable(parts: CredentialTableParts): CredentialTa
   }
   return {
     versionOf: wanted => stateOf(wanted)?.version,
+    sendable: wanted => freshAt(wanted, clock.steady() - preparingMs),
     ...{ fresh, set, noteUse: onceASecond(onUse, clock) },
     noteWanted: createNoteWanted(parts, states),
     ready(wanted, isOnce) {

@@ -212,6 +212,28 @@ t.test('other entries are used from one moment on; when their values cannot be r
   t.equal(valueIn(pick()), 'two')
 })
 
+t.test('a value that ends while its request is prepared is sent', async t => {
+  const clock = { steady: () => 999, now: () => 999 }
+  const known = [{ ...shop, freshUntil: 1_000 }]
+  const table = createCredentialTable({ known, need: async () => shop, onUse: () => {}, clock })
+  const text = JSON.stringify({
+    Secrets: [{ Name: 'key', FromEnv: 'KEY' }],
+    Credentials: [{ Name: shop.name, Secret: 'key' }],
+    Upstreams: [{ Host: 'a.example', Credential: shop.name }],
+  })
+  const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
+  if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
+  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table, now: Date.now })
+  const target = targetOf('https://a.example/')
+  const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
+  if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')
+  t.equal(credentials.ready(picked, false), undefined)
+  clock.steady = () => 1_001
+  t.match(credentials.place(picked, messageOf('/'), target.origin).fields, [/^authorization$/i, /./])
+  clock.steady = () => 1_100
+  t.throws(() => credentials.place(picked, messageOf('/'), target.origin), /without its credential/)
+})
+
 t.test('after a 401 all credentials of a request must be fresh, and one of them new', async t => {
   let ends = Number.POSITIVE_INFINITY
   const names = ['a', 'b']
