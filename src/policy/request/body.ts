@@ -147,8 +147,10 @@ export class BodyView {
 
   /** Text that cannot be decoded is searched byte by byte. */
   get #searched(): Readings {
-    const utf8 = isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
-    this.#readings ??= new Readings({ bytes: this.#bytes, utf8 }, this.#escapes)
+    if (this.#readings === undefined) {
+      const utf8 = isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
+      this.#readings = new Readings({ bytes: this.#bytes, utf8 }, this.#escapes)
+    }
     return this.#readings
   }
 
