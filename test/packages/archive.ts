@@ -1,6 +1,6 @@
 import t from 'tap'
 import { archive, buildArchive } from '../../packaging/archive.ts'
-import { commandsOf, onFreshDebian } from '../fixtures/debian.ts'
+import { checkService, commandsOf, onFreshDebian, serviceCommands } from '../fixtures/debian.ts'
 
 buildArchive()
 
@@ -10,19 +10,11 @@ t.test('the commands of the pages unpack the archive, and systemd runs it until 
     [archive],
     `
 ${commandsOf('install.md', 'archive')}
-${commandsOf('systemd.md', 'systemd')}
-cd /var/tmp
-agent-gateway health --config /etc/agent-gateway/gateway.yaml
-${commandsOf('systemd.md', 'systemd token')}
-systemctl stop agent-gateway
-systemctl show agent-gateway --property Result,ExecMainStatus
+${serviceCommands()}
 echo "others may write: $(find /opt/agent-gateway -perm /022 ! -type l | wc -l)"
 echo "of others: $(find /opt/agent-gateway ! -user root | wc -l)"
 `,
   )
-  t.match(said, 'no mistakes')
-  t.match(said, /^[\w-]+\.[\w-]+\.[\w-]+$/m, 'a token')
-  t.match(said, 'Result=success')
-  t.match(said, 'ExecMainStatus=0')
+  checkService(t, said)
   t.match(said, 'others may write: 0\nof others: 0\n')
 })

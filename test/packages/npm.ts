@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { commandsOf, onFreshDebian } from '../fixtures/debian.ts'
+import { checkService, commandsOf, onFreshDebian, serviceCommands } from '../fixtures/debian.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -28,18 +28,10 @@ export npm_config_registry=${npm('config', 'get', 'registry')} npm_config_cafile
 echo "before: $(node --version)"
 ${commandsOf('install.md', 'npm')}
 echo "after: $(node --version)"
-${commandsOf('systemd.md', 'systemd')}
-cd /var/tmp
-agent-gateway health --config /etc/agent-gateway/gateway.yaml
-${commandsOf('systemd.md', 'systemd token')}
-systemctl stop agent-gateway
-systemctl show agent-gateway --property Result,ExecMainStatus
+${serviceCommands()}
 `,
     lent,
   )
   t.match(said, /^after: v26\./m)
-  t.match(said, 'no mistakes')
-  t.match(said, /^[\w-]+\.[\w-]+\.[\w-]+$/m, 'a token')
-  t.match(said, 'Result=success')
-  t.match(said, 'ExecMainStatus=0')
+  checkService(t, said)
 })
