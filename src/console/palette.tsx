@@ -1,5 +1,6 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { call, query } from './api.ts'
+import { useAsync } from './parts/async.ts'
 import { Dialog } from './parts/dialog.tsx'
 import { Text } from './parts/text.tsx'
 import { rows } from './queue/store.ts'
@@ -21,12 +22,19 @@ const most = 12
 const mostOfAKind = 6
 /** How long the typing must rest before agents are searched, milliseconds. */
 const restMs = 150
+const none: readonly Entry[] = []
 
 /** Goes anywhere: pages, requests that wait, agents, policies. */
 export function Palette({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const found = useFound(text)
+  // Agents and policies, for those who may read them.
+  const wanted = text.trim()
+  const { last: found = none } = useAsync(
+    wanted !== '' && mayRead.peek() ? () => search(wanted) : undefined,
+    [text],
+    restMs,
+  )
   const entries = useMemo(() => matching(text, found), [text, found])
   const go = (entry: Entry | undefined) => {
     if (entry === undefined) return
@@ -96,23 +104,8 @@ function matching(text: string, found: readonly Entry[]): readonly Entry[] {
     return { kind: 'Request', name, href: hrefOf('requests', view.id) }
   })
   // What the gateway found may fit by an owner or a tag that is not shown.
-  const others = text === '' ? [] : found
+  const others = text.trim() === '' ? [] : found
   return [...[...pages, ...acts].filter(fits), ...waiting.filter(fits).slice(0, mostOfAKind), ...others].slice(0, most)
-}
-
-/** Agents and policies, for those who may read them. */
-function useFound(text: string): readonly Entry[] {
-  const [found, setFound] = useState<readonly Entry[]>([])
-  useEffect(() => {
-    if (text.trim() === '' || !mayRead.peek()) return setFound([])
-    let isCurrent = true
-    const timer = setTimeout(() => void search(text.trim()).then(list => isCurrent && setFound(list)), restMs)
-    return () => {
-      isCurrent = false
-      clearTimeout(timer)
-    }
-  }, [text])
-  return found
 }
 
 /** @param text may begin with the kind, as entries do: `agent bot` */

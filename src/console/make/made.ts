@@ -1,5 +1,6 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { call, type Failure } from '../api.ts'
+import { useAsync } from '../parts/async.ts'
 import { readRequest } from '../request/exact.ts'
 import { mayRead, session } from '../session.ts'
 import type { Agent, Condition, HitlRequest, Policy, RuleDraft } from '../types.ts'
@@ -49,30 +50,17 @@ interface State {
 
 /** The rule that the address asks for. What was made last stays while the next one is made. */
 export function useMade(order: Order): State {
-  const [source, setSource] = useState<Source | Failure>()
-  const [state, setState] = useState<State>({ made: undefined, failure: undefined, isCurrent: false })
   const { kind } = session.value
-  useEffect(() => {
-    if (kind === 'active') void readSource(order).then(setSource)
-  }, [order.hitl, order.agent, kind])
-  useEffect(() => {
-    if (source === undefined) return
-    if ('code' in source) return setState({ made: undefined, failure: source, isCurrent: true })
-    setState(before => ({ ...before, isCurrent: false }))
-    const leaving = new AbortController()
-    const run = async () => {
-      const made = await make(order, source, leaving.signal)
-      if (leaving.signal.aborted) return
-      if ('code' in made) setState(before => ({ ...before, failure: made, isCurrent: true }))
-      else setState({ made, failure: undefined, isCurrent: true })
-    }
-    const timer = setTimeout(() => void run(), restMs)
-    return () => {
-      clearTimeout(timer)
-      leaving.abort()
-    }
-  }, [source, JSON.stringify(order), typed.value])
-  return state
+  const read = kind === 'active' ? () => readSource(order) : undefined
+  const { last: source } = useAsync(read, [order.hitl, order.agent, kind])
+  const isRead = source !== undefined && !('code' in source)
+  const rule = isRead ? (leaving: AbortSignal) => make(order, source, leaving) : undefined
+  const { last, current } = useAsync(rule, [source, JSON.stringify(order), typed.value], restMs)
+  const made = useRef<Made>(undefined)
+  if (source !== undefined && !isRead) return { made: undefined, failure: source, isCurrent: true }
+  if (last !== undefined && !('code' in last)) made.current = last
+  const failure = last !== undefined && 'code' in last ? last : undefined
+  return { made: made.current, failure, isCurrent: current !== undefined }
 }
 
 /** What the address leaves open: a name from what the rule takes, and the lowest priority at which it decides the request. */

@@ -1,5 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
 import { call, type Failure } from '../api.ts'
+import { useAsync } from '../parts/async.ts'
 import type { PolicyDiff, PolicySimulation } from '../types.ts'
 
 /** How long a valid text must rest before it is tried, milliseconds: it was checked before. */
@@ -23,35 +23,17 @@ export interface Trial {
   readonly difference: PolicyDiff | Failure | undefined
 }
 
-interface State {
-  /** The last one that ended; it stays while the next one runs. */
-  readonly trial: Trial | undefined
-  /** Whether it is of what stands there now. */
-  readonly isCurrent: boolean
-}
-
 /**
  * Tries the text on what was recorded whenever it rests. A change ends the run before it, here and in the gateway.
  *
  * @param isReady whether the text is a valid policy
  */
-export function useTrial(text: string, isReady: boolean, { agentId, days, inForce, withShadow }: TrialTerms): State {
-  const [state, setState] = useState<State>({ trial: undefined, isCurrent: false })
-  useEffect(() => {
-    setState(before => (before.isCurrent ? { ...before, isCurrent: false } : before))
-    if (!isReady) return
-    const leaving = new AbortController()
-    const run = async () => {
-      const trial = await tryOut(JSON.parse(text), { agentId, days, inForce, withShadow }, leaving.signal)
-      if (!leaving.signal.aborted) setState({ trial, isCurrent: true })
-    }
-    const timer = setTimeout(() => void run(), restMs)
-    return () => {
-      clearTimeout(timer)
-      leaving.abort()
-    }
-  }, [text, isReady, agentId, days, inForce, withShadow])
-  return state
+export function useTrial(text: string, isReady: boolean, { agentId, days, inForce, withShadow }: TrialTerms) {
+  const terms = { agentId, days, inForce, withShadow }
+  const run = isReady ? (leaving: AbortSignal) => tryOut(JSON.parse(text), terms, leaving) : undefined
+  // The last trial that ended stays while the next one runs.
+  const { last: trial, current } = useAsync(run, [text, isReady, ...Object.values(terms)], restMs)
+  return { trial, isCurrent: current !== undefined }
 }
 
 interface Document {

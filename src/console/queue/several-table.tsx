@@ -1,5 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
+import { useAsync } from '../parts/async.ts'
 import { useSome } from '../parts/some.tsx'
 import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
@@ -29,17 +29,8 @@ const atOnce = 4
 const firstColumns = 6
 
 /** Reads the requests to compare them; undefined until then. */
-export function useCompared(views: readonly HitlSummary[]): Compared | undefined {
-  const [compared, setCompared] = useState<Compared>()
-  useEffect(() => {
-    let isCurrent = true
-    void compare(views).then(found => isCurrent && setCompared(found))
-    return () => {
-      isCurrent = false
-    }
-  }, [])
-  return compared
-}
+export const useCompared = (views: readonly HitlSummary[]): Compared | undefined =>
+  useAsync(() => compare(views), []).current
 
 async function compare(views: readonly HitlSummary[]): Promise<Compared> {
   if (!areSame('body', views) && views.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0) > mostBytes) {

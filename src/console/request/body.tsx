@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import { type Finding, withMarkings } from '../body/findings.ts'
 import {
   isLongBody,
@@ -10,6 +10,7 @@ import {
   type Shape,
 } from '../body/kind.ts'
 import { findMatches } from '../body/matches.ts'
+import { useAsync } from '../parts/async.ts'
 import type { HitlRequest } from '../types.ts'
 import { Download, Find } from './body-tools.tsx'
 import { BodyBytes, BodyText } from './long.tsx'
@@ -46,18 +47,11 @@ export function Body({ view, changes }: BodyProps) {
 
 /** Undefined until a long body is decoded. */
 function useBody(view: HitlRequest): ReadBody | MissingBody | undefined {
-  const { body, bodyEncoding } = view
-  const short = useMemo(() => (isLongBody(view) ? undefined : readBody(view)), [body, bodyEncoding])
-  const [long, setLong] = useState<{ readonly of: string; readonly read: ReadBody | MissingBody }>()
-  useEffect(() => {
-    if (!isLongBody(view)) return
-    let isCurrent = true
-    void readShownBody(view).then(read => isCurrent && setLong({ of: body, read }))
-    return () => {
-      isCurrent = false
-    }
-  }, [body, bodyEncoding])
-  return short ?? (long?.of === body ? long.read : undefined)
+  const of = [view.body, view.bodyEncoding]
+  const isLong = isLongBody(view)
+  const short = useMemo(() => (isLong ? undefined : readBody(view)), of)
+  const { current: long } = useAsync(isLong ? () => readShownBody(view) : undefined, of)
+  return short ?? long
 }
 
 const names: Readonly<Record<Shape['kind'], string>> = {
@@ -138,28 +132,12 @@ function Shown({ body, as }: { readonly body: ReadBody; readonly as: Shape['kind
 
 /** Where the text occurs; none until that is known. */
 function useMatches(text: string, wanted: string): readonly Finding[] {
-  const [matches, setMatches] = useState(none)
-  useEffect(() => {
-    let isCurrent = true
-    setMatches(none)
-    if (wanted !== '') void findMatches(text, wanted).then(found => isCurrent && setMatches(found))
-    return () => {
-      isCurrent = false
-    }
-  }, [text, wanted])
-  return matches
+  const find = wanted === '' ? undefined : () => findMatches(text, wanted)
+  return useAsync(find, [text, wanted]).current ?? none
 }
 
 /** The same body, with long JSON read. */
 function useLong(body: ReadBody): ReadBody {
-  const [read, setRead] = useState<{ readonly of: ReadBody; readonly body: ReadBody }>()
-  useEffect(() => {
-    if (body.shape.kind !== 'unread') return
-    let isCurrent = true
-    void readLong(body).then(done => isCurrent && setRead({ of: body, body: done }))
-    return () => {
-      isCurrent = false
-    }
-  }, [body])
-  return read?.of === body ? read.body : body
+  const read = body.shape.kind === 'unread' ? () => readLong(body) : undefined
+  return useAsync(read, [body]).current ?? body
 }

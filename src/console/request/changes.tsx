@@ -1,7 +1,7 @@
-import { useEffect, useState } from 'preact/hooks'
 import { call, query } from '../api.ts'
 import type { Difference } from '../body/values.ts'
 import { now } from '../clock.ts'
+import { useAsync } from '../parts/async.ts'
 import { Table } from '../parts/table.tsx'
 import { Cut } from '../parts/text.tsx'
 import { groupOf } from '../queue/choice.ts'
@@ -17,18 +17,8 @@ export interface Earlier {
 }
 
 /** The last request like this one that was approved, compared with it; `none` when there is none, undefined until that is known. */
-export function useEarlier(view: HitlRequest): Earlier | 'none' | undefined {
-  const [earlier, setEarlier] = useState<Earlier | 'none'>()
-  useEffect(() => {
-    let isCurrent = true
-    setEarlier(undefined)
-    void findEarlier(view).then(found => isCurrent && setEarlier(found ?? 'none'))
-    return () => {
-      isCurrent = false
-    }
-  }, [view.id])
-  return earlier
-}
+export const useEarlier = (view: HitlRequest): Earlier | 'none' | undefined =>
+  useAsync(() => findEarlier(view), [view.id]).current
 
 /** How the request differs from the last one of its group that was approved. */
 export function Changes({ earlier }: { readonly earlier: Earlier | 'none' | undefined }) {
@@ -98,7 +88,7 @@ export function DifferingValue({ value, kind, first = 300 }: DifferingProps) {
   return value === undefined ? <em>not there</em> : <Cut pieces={[{ text: value }]} kind={kind} first={first} />
 }
 
-async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
+async function findEarlier(view: HitlRequest): Promise<Earlier | 'none'> {
   const { agentId, host, rule } = view
   const wanted = {
     status: 'approved',
@@ -111,7 +101,7 @@ async function findEarlier(view: HitlRequest): Promise<Earlier | undefined> {
   const like = list.ok
     ? list.data.items.find(past => past.id !== view.id && groupOf(past) === groupOf(view))
     : undefined
-  if (like === undefined) return undefined
+  if (like === undefined) return 'none'
   const answer = await readRequest(like.id)
-  return answer.ok ? { view: answer.data, comparisons: await compareRequests([answer.data, view]) } : undefined
+  return answer.ok ? { view: answer.data, comparisons: await compareRequests([answer.data, view]) } : 'none'
 }
