@@ -44,9 +44,7 @@ function IncidentRecord({ incident }: { readonly incident: Incident }) {
         {hitlId !== null && <a href={hrefOf('requests', hitlId)}>Request</a>}
         {mayRead.value && policy !== null && <a href={explainOf(policy, method, origin + path)}>Explain</a>}
         <span>
-          <code>
-            <Text value={requestId} limit={80} />
-          </code>
+          <Text value={requestId} limit={80} as="code" />
         </span>
       </span>
     </li>

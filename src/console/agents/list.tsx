@@ -56,11 +56,7 @@ export const AgentsPage: Page = () => {
 const columns: readonly Column<AgentSummary>[] = [
   {
     name: 'Name',
-    cell: ({ id, name }) => (
-      <a href={hrefOf('agents', id)}>
-        <Text value={name} limit={120} />
-      </a>
-    ),
+    cell: ({ id, name }) => <Text value={name} limit={120} href={hrefOf('agents', id)} />,
   },
   { name: 'Status', cell: ({ status }) => <Status status={status} /> },
   { name: 'Owner', kind: 'wide', cell: ({ ownerId }) => <Text value={ownerId} limit={80} /> },

@@ -105,10 +105,7 @@ function Result({ made: { agent, key, isProgram, problem } }: { readonly made: M
   return (
     <>
       <p>
-        <a href={hrefOf('agents', agent.id)}>
-          <Text value={agent.name} limit={200} />
-        </a>{' '}
-        is registered.
+        <Text value={agent.name} limit={200} href={hrefOf('agents', agent.id)} /> is registered.
       </p>
       {key !== undefined && <ShownOnce name="Its key" value={key.key} />}
       <Problem text={problem && `It has no key yet. ${problem}`} />

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { When } from '../parts/frame.tsx'
-import { Text } from '../parts/text.tsx'
+import { Said, Text } from '../parts/text.tsx'
 import { Json } from '../request/json.tsx'
 import { hrefOf } from '../router.ts'
 import { plural } from '../text.ts'
@@ -67,9 +67,7 @@ function Pair({ name, value }: { readonly name: string; readonly value: string }
     <div>
       <dt class="hint">{name}</dt>
       <dd>
-        <code>
-          <Text value={value} />
-        </code>
+        <Text value={value} as="code" />
       </dd>
     </div>
   )
@@ -117,11 +115,7 @@ function Details({
           <Text value={parts.join(', ')} limit={300} />
         </span>
       )}
-      {typeof comment === 'string' && comment !== '' && (
-        <blockquote class="said">
-          <Text value={comment} limit={500} />
-        </blockquote>
-      )}
+      {typeof comment === 'string' && comment !== '' && <Said value={comment} limit={500} />}
     </>
   )
 }

@@ -95,9 +95,7 @@ function GrantRecord({ grant, onEnd }: { readonly grant: Grant; readonly onEnd: 
         </button>
       )}
       <span class="record-more">
-        <a href={hrefOf('agents', agentId)}>
-          <Text value={agentName ?? agentId} limit={80} />
-        </a>
+        <Text value={agentName ?? agentId} limit={80} href={hrefOf('agents', agentId)} />
         <strong>{plural(Math.max(0, maxUses - uses), 'use')} left</strong>
         <span>{uses} used</span>
         <TimeLeft from={createdAt} until={expiresAt} />

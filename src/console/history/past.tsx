@@ -1,7 +1,7 @@
 import { When } from '../parts/frame.tsx'
 import { makeHref } from '../parts/make-link.ts'
 import { Mark, Method } from '../parts/marks.tsx'
-import { Text } from '../parts/text.tsx'
+import { Said, Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { outcomeOf } from '../request/outcome.ts'
 import { toneOf } from '../request/tone.ts'
@@ -32,9 +32,11 @@ export function Past({ past }: { readonly past: PastRequest }) {
       <When at={decidedAt ?? timestamp} />
       <span class="record-more">
         <Mark text={outcomeOf(past)} tone={toneOf(past)} />
-        <a href={hrefOf('agents', agentId)}>
-          <Text value={agentName ?? 'an agent that is not registered any more'} limit={80} />
-        </a>
+        <Text
+          value={agentName ?? 'an agent that is not registered any more'}
+          limit={80}
+          href={hrefOf('agents', agentId)}
+        />
         <span>
           <Text value={rule ?? 'default of the policy'} limit={80} />
         </span>
@@ -43,11 +45,7 @@ export function Past({ past }: { readonly past: PastRequest }) {
           <a href={`${hrefOf('policies', policyName)}?request=${encodeURIComponent(id)}`}>Explain</a>
         )}
       </span>
-      {comment !== null && (
-        <blockquote class="said">
-          <Text value={comment} limit={600} />
-        </blockquote>
-      )}
+      {comment !== null && <Said value={comment} limit={600} />}
     </li>
   )
 }

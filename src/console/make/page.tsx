@@ -75,9 +75,7 @@ function Seen({ made: { source, draft } }: { readonly made: Made }) {
         {view === undefined ? (
           <Text value={url} limit={600} />
         ) : (
-          <a href={hrefOf('requests', view.id)}>
-            <Text value={url} limit={600} />
-          </a>
+          <Text value={url} limit={600} href={hrefOf('requests', view.id)} />
         )}
       </p>
       <Facts
@@ -85,9 +83,11 @@ function Seen({ made: { source, draft } }: { readonly made: Made }) {
           [
             'Agent',
             agentId !== undefined && (
-              <a href={hrefOf('agents', agentId)}>
-                <Text value={agent?.name ?? view?.agentName ?? 'the agent'} limit={120} />
-              </a>
+              <Text
+                value={agent?.name ?? view?.agentName ?? 'the agent'}
+                limit={120}
+                href={hrefOf('agents', agentId)}
+              />
             ),
           ],
           [

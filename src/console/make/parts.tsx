@@ -54,13 +54,7 @@ export function Parts({ draft, asked, method, url, onOpen }: PartsProps) {
   )
 }
 
-function Code({ text }: { readonly text: string }) {
-  return (
-    <code>
-      <Text value={text} limit={200} />
-    </code>
-  )
-}
+const Code = ({ text }: { readonly text: string }) => <Text value={text} limit={200} as="code" />
 
 const valuePlaces: Readonly<Record<string, RegExp>> = {
   tool: /^(?:mcp\.(?:tool|resource|prompt)|llm\.model)$/,

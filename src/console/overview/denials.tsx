@@ -44,13 +44,7 @@ function Ranking({ title, items }: { readonly title: string; readonly items: rea
       hidesNames
       items={items}
       columns={[
-        {
-          name: 'Name',
-          cell: ({ name, href }) => {
-            const text = <Text value={name} limit={120} />
-            return href === undefined ? text : <a href={href}>{text}</a>
-          },
-        },
+        { name: 'Name', cell: ({ name, href }) => <Text value={name} limit={120} href={href} /> },
         { name: 'Denials', kind: 'number', cell: ({ count }) => count },
       ]}
     />

@@ -56,9 +56,8 @@ const OfBudget = ({ state: { budget, of } }: { readonly state: BudgetHolder }) =
 )
 
 function Holder({ state: { of, holder, holderName } }: { readonly state: BudgetHolder }) {
-  if (of === 'All') return <strong>all agents</strong>
-  const name = <Text value={holderName ?? holder} limit={120} />
-  return <strong>{of === 'Agent' ? <a href={hrefOf('agents', holder)}>{name}</a> : name}</strong>
+  const href = of === 'Agent' ? hrefOf('agents', holder) : undefined
+  return <strong>{of === 'All' ? 'all agents' : <Text value={holderName ?? holder} limit={120} href={href} />}</strong>
 }
 
 interface BudgetBarProps {

@@ -1,3 +1,4 @@
+import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { isMarked, type Marking, markingsText, type Segment } from '../body/findings.ts'
 import { partsOf, type TextKind } from '../text.ts'
@@ -13,18 +14,30 @@ interface TextProps {
   readonly value: string
   readonly limit?: number
   readonly kind?: TextKind
+  /** What it stands in. */
+  readonly as?: 'code' | 'p' | 'strong'
+  /** Where it leads; undefined: it is no link. */
+  readonly href?: string | undefined
 }
 
 /** Text that an agent wrote: never markup, in its own direction, with unseen characters made visible. */
-export function Text({ value, limit = most, kind }: TextProps) {
-  const shown = value.slice(0, limit)
-  return (
+export function Text({ value, limit = most, kind, as, href }: TextProps) {
+  const Around = as ?? Fragment
+  const text = (
     <bdi class="text">
-      <Parts value={shown} kind={kind} />
+      <Parts value={value.slice(0, limit)} kind={kind} />
       {value.length > limit && '…'}
     </bdi>
   )
+  return href === undefined ? <Around>{text}</Around> : <a href={href}>{text}</a>
 }
+
+/** What a person wrote about a request. */
+export const Said = (text: TextProps) => (
+  <blockquote class="said">
+    <Text {...text} />
+  </blockquote>
+)
 
 function Parts({ value, kind }: { readonly value: string; readonly kind: TextKind | undefined }) {
   return partsOf(value, kind).map(({ text, isEscape }) => (isEscape ? <mark class="escape">{text}</mark> : text))

@@ -84,9 +84,7 @@ function Example({ example, onTest }: ExampleProps) {
           <Text value={ruleBefore ?? 'the default'} limit={200} />
         </span>
         {more.map(line => (
-          <code>
-            <Text value={line} limit={400} />
-          </code>
+          <Text value={line} limit={400} as="code" />
         ))}
         {onTest !== undefined && (
           <button type="button" onClick={() => onTest(example)}>

@@ -28,9 +28,7 @@ export function Explained({ explanation: { result, readings, rules } }: { readon
           <ul class="lines">
             {readings.map(reading => (
               <li>
-                <code>
-                  <Text value={reading} />
-                </code>
+                <Text value={reading} as="code" />
               </li>
             ))}
           </ul>
@@ -53,10 +51,7 @@ function RuleRecord({ rule: one, decides }: { readonly rule: Rule; readonly deci
   return (
     <li class={decides ? 'record decides' : 'record'}>
       <span class="rule-head">
-        <EffectMark effect={effect} />{' '}
-        <strong>
-          <Text value={rule} limit={200} />
-        </strong>
+        <EffectMark effect={effect} /> <Text value={rule} limit={200} as="strong" />
         {mode === 'shadow' && <Mark text="shadow" tone="warn" />}
         {decides && <Mark text="decides" tone="accent" />}
       </span>
@@ -80,9 +75,7 @@ function Conditions({ conditions }: { readonly conditions: readonly ConditionExp
           <span class={`sign ${value}`} role="img" aria-label={words[value][0]}>
             {signs[value]}
           </span>{' '}
-          <code>
-            <Text value={inner === undefined ? condition : groupOf(condition)} limit={2_000} />
-          </code>
+          <Text value={inner === undefined ? condition : groupOf(condition)} limit={2_000} as="code" />
           {inner === undefined ? <Actual value={actual} /> : <Conditions conditions={inner} />}
         </li>
       ))}

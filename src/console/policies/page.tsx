@@ -53,11 +53,7 @@ function About({ policy }: { readonly policy: Policy }) {
   const { description, owner, timezone, shadowOf, version, CreatedOn } = policy
   return (
     <section class="card" aria-label="About this policy">
-      {description !== '' && (
-        <p>
-          <Text value={description} />
-        </p>
-      )}
+      {description !== '' && <Text value={description} as="p" />}
       {shadowOf !== undefined && (
         <p class="notice warn">
           In shadow of <Text value={shadowOf} />: it decides nothing, and is only counted.

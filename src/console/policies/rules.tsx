@@ -52,10 +52,7 @@ function RuleRecord({ rule, count, shadow }: RuleProps) {
   return (
     <li class="record">
       <span class="rule-head">
-        <EffectMark effect={effect} />{' '}
-        <strong>
-          <Text value={name} limit={200} />
-        </strong>
+        <EffectMark effect={effect} /> <Text value={name} limit={200} as="strong" />
         {mode === 'shadow' && <Mark text="shadow" tone="warn" />}
         <span class="hint">priority {priority}</span>
         {approvals > 1 && <span class="hint">{approvals} approvals</span>}

@@ -201,10 +201,7 @@ function Unknown({ found: { unknown, unknownExamples }, names }: SimulatedProps)
                 ? 'no request could be made of what was recorded'
                 : example.fields.map(field => (
                     <span>
-                      depends on{' '}
-                      <code>
-                        <Text value={field} limit={120} />
-                      </code>
+                      depends on <Text value={field} limit={120} as="code" />
                     </span>
                   ))}
             </span>
@@ -229,10 +226,7 @@ function Requests({ example: { method, url, agentId, shapeId, count }, names }: 
         <Method name={method} /> <Text value={url} limit={300} />
       </a>{' '}
       <span class="hint">
-        {count} × of{' '}
-        <a href={hrefOf('agents', agentId)}>
-          <Text value={names.get(agentId) ?? 'an agent'} limit={80} />
-        </a>
+        {count} × of <Text value={names.get(agentId) ?? 'an agent'} limit={80} href={hrefOf('agents', agentId)} />
       </span>
     </>
   )

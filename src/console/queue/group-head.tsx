@@ -9,9 +9,7 @@ export function GroupHead({ section, top }: { readonly section: Section; readonl
     by !== undefined && by !== 'arrived' && arrange({ q: `${filter.peek()} ${wordFor(by, name)}`.trim() })
   return (
     <li class="group-head" style={{ transform: `translateY(${top}px)` }}>
-      <strong>
-        <Text value={name} limit={80} />
-      </strong>
+      <Text value={name} limit={80} as="strong" />
       <span class="hint">{rows.length}</span>
       <button type="button" class="plain" onClick={() => chooseAll(rows)}>
         Select

@@ -4,7 +4,7 @@ import { Facts } from '../parts/facts.tsx'
 import { Mark } from '../parts/marks.tsx'
 import { type Reading, useRead } from '../parts/read.ts'
 import { Status, Trust } from '../parts/status.tsx'
-import { Text } from '../parts/text.tsx'
+import { Said, Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
 import { hrefOf } from '../router.ts'
 import { agoText } from '../text.ts'
@@ -28,12 +28,7 @@ export function Asker({ view, asking }: AskerProps) {
       <h2 id="who">Who asks</h2>
       <Facts
         facts={[
-          [
-            'Agent',
-            <a href={hrefOf('agents', view.agentId)}>
-              <Text value={view.agentName ?? 'not registered any more'} />
-            </a>,
-          ],
+          ['Agent', <Text value={view.agentName ?? 'not registered any more'} href={hrefOf('agents', view.agentId)} />],
           ['Owner', view.ownerId ?? ''],
           ['Trust', agent && <Trust score={agent.trustScore} />],
           ['Status', agent && <Status status={agent.status} />],
@@ -69,15 +64,9 @@ function Verdict({ past }: { readonly past: PastRequest }) {
   return (
     <li>
       <Mark text={outcomeOf(past)} tone={toneOf(past)} />{' '}
-      <a href={hrefOf('requests', past.id)}>
-        <Text value={whatOf(past) ?? `${past.method} ${past.url}`} limit={120} />
-      </a>
+      <Text value={whatOf(past) ?? `${past.method} ${past.url}`} limit={120} href={hrefOf('requests', past.id)} />
       <span class="hint"> {agoText(past.decidedAt ?? past.timestamp, now.value)}</span>
-      {past.comment !== null && (
-        <blockquote class="said">
-          <Text value={past.comment} limit={200} />
-        </blockquote>
-      )}
+      {past.comment !== null && <Said value={past.comment} limit={200} />}
     </li>
   )
 }

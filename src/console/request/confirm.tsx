@@ -42,11 +42,7 @@ function Line({ view }: { readonly view: HitlRequest }) {
   const what = whatOf(view)
   return (
     <p class="line">
-      {what !== null && (
-        <strong>
-          <Text value={what} />
-        </strong>
-      )}
+      {what !== null && <Text value={what} as="strong" />}
       <span>
         <Method name={view.method} /> <Cut pieces={[{ text: view.url }]} kind="escaped" first={400} />
       </span>

@@ -72,9 +72,7 @@ function PartView({ body: { bytes, places }, part, index, draw }: PartProps) {
   return (
     <>
       <p class="part-head">
-        <strong>
-          <Text value={name ?? `Part ${index + 1}`} limit={120} kind="bytes" />
-        </strong>
+        <Text value={name ?? `Part ${index + 1}`} limit={120} kind="bytes" as="strong" />
         {files.map(file => (
           <span key={file}>
             file <Text value={file} limit={120} kind="bytes" />

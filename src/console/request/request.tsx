@@ -6,7 +6,7 @@ import { AgentBudgets } from '../parts/budgets.tsx'
 import { makeHref } from '../parts/make-link.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
-import { Text } from '../parts/text.tsx'
+import { Said, Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
 import { takesFocus } from '../queue/choice.ts'
 import { endingText } from '../queue/ending.ts'
@@ -233,11 +233,7 @@ function Sentence({ view }: { readonly view: HitlRequest }) {
 function Notes({ view }: { readonly view: HitlRequest }) {
   return (
     <>
-      {view.comment != null && (
-        <blockquote class="said">
-          <Text value={view.comment} />
-        </blockquote>
-      )}
+      {view.comment != null && <Said value={view.comment} />}
       <Findings view={view} />
     </>
   )
