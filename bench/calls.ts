@@ -2,12 +2,9 @@
  * Which functions one request calls: `node bench/calls.ts`. V8 counts the calls of each function in the thread that serves,
  * while one road is under load; what is called in fewer than half of the requests is left out.
  */
-import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { CountedFunction } from './lib/count-calls.ts'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beginCount, type Called, counterOption, filesOf, takeCount } from './lib/called.ts'
 import { createSender } from './lib/load.ts'
 import { chooseCores } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
@@ -37,57 +34,23 @@ async function main(): Promise<void> {
   const root = resolve(values.root)
   const cores = await chooseCores()
   const upstream = await startUpstreamOf(road, cores.others)
-  const counter = new URL('lib/count-calls.ts', import.meta.url).href
   const { request, process: proxy } = await road.open({
     ...{ upstream, cores: cores.proxy, root },
-    nodeOptions: ['--import', counter],
+    nodeOptions: counterOption,
   })
   if (proxy === undefined) throw new Error(`${values.road} has no process to count in`)
   const sender = await createSender(cores.others)
   const load = { request, connections: 16, seconds: Number(values.seconds) }
   await sender.send(load)
-  process.kill(proxy.pid, 'SIGUSR2')
-  await setTimeout(200)
+  await beginCount(proxy.pid)
   const { requests } = await sender.send(load)
-  const counted = await take(proxy.pid)
+  const called = await takeCount(proxy.pid, root, requests)
   await proxy.stop(30_000)
-  print(ofSources(counted, root, requests), requests)
-}
-
-async function take(pid: number): Promise<readonly CountedFunction[]> {
-  const file = join(tmpdir(), `agent-gateway-calls-${pid}.json`)
-  process.kill(pid, 'SIGUSR2')
-  while (!existsSync(file)) await setTimeout(20)
-  const list: readonly CountedFunction[] = JSON.parse(readFileSync(file, 'utf8'))
-  rmSync(file)
-  return list
-}
-
-interface Called {
-  /** Below src/. */
-  readonly file: string
-  readonly name: string
-  /** For each request. */
-  readonly calls: number
+  print(called, requests)
 }
 
 function callsOf(called: readonly Called[]): number {
   return called.reduce((sum, { calls }) => sum + calls, 0)
-}
-
-function filesOf(called: readonly Called[]): number {
-  return new Set(called.map(({ file }) => file)).size
-}
-
-function ofSources(list: readonly CountedFunction[], root: string, requests: number): readonly Called[] {
-  const base = pathToFileURL(join(root, 'src/')).href
-  return list
-    .filter(({ url, calls }) => url.startsWith(base) && calls >= requests / 2)
-    .map(({ url, name, at, calls }) => ({
-      file: url.slice(base.length),
-      name: name === '' ? `(at ${at})` : name,
-      calls: calls / requests,
-    }))
 }
 
 function print(called: readonly Called[], requests: number): void {
@@ -95,15 +58,16 @@ function print(called: readonly Called[], requests: number): void {
     ...Map.groupBy(called, ({ file }) => (file.includes('/') ? file.slice(0, file.lastIndexOf('/')) : file)),
   ]
   const rows = parts
-    .map(([part, own]) => ({ part, calls: callsOf(own), functions: own.length, files: filesOf(own) }))
+    .map(([part, own]) => ({ part, calls: callsOf(own), functions: own.length, files: filesOf(own).length }))
     .sort((left, right) => right.calls - left.calls)
   console.log(`${values.road}: ${requests} requests\n`)
   console.log(
     table(
       ['part', 'calls', 'functions', 'files'],
-      [...rows, { part: 'in all', calls: callsOf(called), functions: called.length, files: filesOf(called) }].map(
-        ({ part, calls, functions, files }) => [part, figure(calls), String(functions), String(files)],
-      ),
+      [
+        ...rows,
+        { part: 'in all', calls: callsOf(called), functions: called.length, files: filesOf(called).length },
+      ].map(({ part, calls, functions, files }) => [part, figure(calls), String(functions), String(files)]),
     ),
   )
   if (!values.functions) return

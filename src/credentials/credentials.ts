@@ -54,6 +54,8 @@ export interface PickedCredential extends Omit<WantedCredential, 'name'> {
 
 /** What the gateway adds for some upstreams, so that agents need not hold their keys. */
 export interface Credentials {
+  /** No settings give any, so there is nothing to pick unless a rule has chosen one. */
+  readonly areNone: boolean
   /**
    * Those that a request gets; undefined when there is none. A refusal when the agent sends one of their fields itself, or when
    * none is the one that its rule has chosen.
@@ -135,15 +137,9 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     }
     return undefined
   }
-  return {
-    pick(request, chosen) {
-      if (!chosen) return entries.length === 0 ? undefined : pick(entries, request)
-      const found = pick(
-        entries.filter(({ name }) => name === chosen),
-        request,
-      )
-      return found ?? refuse('credential_conflict', `Upstreams gives the credential ${chosen} to no request like this.`)
-    },
+  const credentials: Credentials & { areNone: boolean } = {
+    areNone: entries.length === 0,
+    pick: (request, chosen) => (chosen ? pickChosen(entries, request, chosen) : pick(entries, request)),
     ready,
     place(picked, message, origin) {
       let placed = message
@@ -176,12 +172,23 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       const next = await read(upstreams)
       return () => {
         entries = next
+        credentials.areNone = next.length === 0
       }
     },
   }
+  return credentials
 }
 
-function pick(entries: readonly CredentialEntry[], request: CredentialRequest): ReturnType<Credentials['pick']> {
+type Picked = ReturnType<Credentials['pick']>
+
+/** Those of the credential that a rule has chosen. */
+function pickChosen(entries: readonly CredentialEntry[], request: CredentialRequest, chosen: string): Picked {
+  const named = entries.filter(({ name }) => name === chosen)
+  const none = `Upstreams gives the credential ${chosen} to no request like this.`
+  return pick(named, request) ?? refuse('credential_conflict', none)
+}
+
+function pick(entries: readonly CredentialEntry[], request: CredentialRequest): Picked {
   const picked: PickedCredential[] = []
   const taken: string[] = []
   for (const entry of entries) {

@@ -16,9 +16,9 @@ import type { Parts } from '../parts.ts'
 import { refuseFenced } from '../rights.ts'
 import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
-import { guardFields } from './echoes.ts'
 import { pairs } from './interim.ts'
 import type { LastBytes } from './last-bytes.ts'
+import { guardFields } from './upstream-request.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536

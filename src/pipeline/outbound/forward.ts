@@ -26,12 +26,11 @@ import { letGo } from '../steps/hold-body.ts'
 import { closeCircuit, outcomeOfStatus } from '../steps/origin.ts'
 import { freeKey } from '../steps/review.ts'
 import { Downstream } from './downstream.ts'
-import { guardFields } from './echoes.ts'
 import { passInterim } from './interim.ts'
 import { LastBytes } from './last-bytes.ts'
 import { OpaqueTunnel } from './opaque-tunnel.ts'
 import { isRenewable, RenewedAnswer } from './renewal.ts'
-import { hasLatestCredentials, noteForbidden, upstreamRequest } from './upstream-request.ts'
+import { guardFields, hasLatestCredentials, noteForbidden, upstreamRequest } from './upstream-request.ts'
 import { WebSocketSender } from './web-socket.ts'
 
 /** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */

@@ -18,9 +18,9 @@ import type { OutboundParts } from '../parts.ts'
 import { outbound } from '../pipeline.ts'
 import { closeCircuit, outcomeOfStatus, passCircuit } from '../steps/origin.ts'
 import { type ApprovedCall, approved, credentialProblem, openApproved } from './approved.ts'
-import { guardFields } from './echoes.ts'
 import {
   awaitCredentials,
+  guardFields,
   hasLatestCredentials,
   noteForbidden,
   withCredentials,

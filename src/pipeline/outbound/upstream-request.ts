@@ -1,13 +1,15 @@
 /**
  * The request that is sent upstream: the decided bytes, fields without those of the hop before, and the credentials that the
- * gateway adds for this agent and upstream. Those are picked after the decision, which does not read them.
+ * gateway adds for this agent and upstream. Those are picked after the decision, which does not read them, and hidden in the answer.
  */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
 import { type AwsMessage, clockAhead, readsBody } from '../../credentials/aws.ts'
 import { chunkedLength } from '../../credentials/aws-chunks.ts'
+import { withoutEchoes } from '../../credentials/placement.ts'
 import { receivedVersion } from '../../http/accept.ts'
 import { upstreamFields } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
+import { credentialEchoes } from '../../telemetry/layout.ts'
 import type { UpstreamRequest } from '../../upstream/handler.ts'
 import type { Interest } from '../answers/interest.ts'
 import type { Checked, Exchange, Sendable } from '../exchange.ts'
@@ -16,7 +18,10 @@ import { closeCircuit } from '../steps/origin.ts'
 import type { Call, CallKind } from './call.ts'
 
 export function pickCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
-  const picked = credentials.pick(call, call.decision?.credential)
+  const chosen = call.decision?.credential
+  call.credentials = undefined
+  if (credentials.areNone && !chosen) return undefined
+  const picked = credentials.pick(call, chosen)
   if (isRefusal(picked)) return picked
   call.credentials = picked
   return chunkProblem(call)
@@ -89,6 +94,21 @@ export function noteForbidden(
   if (seconds !== undefined)
     report('signatures for AWS are refused', new Error(`the clock of ${host} is ${seconds} s ahead of this one`))
   return credentials.noteWanted(picked, fields, host)
+}
+
+/**
+ * The fields of an answer as the agent may see them: without the values of the credentials that were added to its request. The
+ * body is not searched.
+ */
+export function guardFields(
+  fields: readonly string[],
+  { credentials }: Pick<Call, 'credentials'>,
+  { metrics }: Pick<OutboundParts, 'metrics'>,
+): readonly string[] {
+  if (credentials === undefined) return fields
+  const { fields: guarded, echoes } = withoutEchoes(fields, credentials)
+  if (echoes > 0) metrics.add(credentialEchoes, echoes)
+  return guarded
 }
 
 /** Whether what was placed may still be sent: an account may have been disconnected while the request waited for a connection. */

@@ -12,8 +12,8 @@ import type { Parts } from '../parts.ts'
 import { checkAccepted } from '../steps/admit.ts'
 import { closeCircuit } from '../steps/origin.ts'
 import { answerFields } from './answer-fields.ts'
-import { guardFields } from './echoes.ts'
 import { Tunnel } from './tunnel.ts'
+import { guardFields } from './upstream-request.ts'
 
 /** Handles the answer when the handshake was not accepted, as for any request. */
 type Plain = UpstreamHandler & ExchangeSender
