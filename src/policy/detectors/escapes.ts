@@ -19,7 +19,7 @@ const longEscape = 6
 const shortEscape = 2
 
 /** By the character behind the backslash; 0 for one that makes no escape. */
-const shortEscapes = Uint8Array.from({ length: 256 }, (_, code) => {
+export const shortEscapes = Uint8Array.from({ length: 256 }, (_, code) => {
   const at = '"\\/bfnrt'.indexOf(String.fromCharCode(code))
   return at < 0 ? 0 : '"\\/\b\f\n\r\t'.charCodeAt(at)
 })
@@ -65,4 +65,25 @@ export const percentEscapes: EscapeSyntax = {
   unitAt: (bytes, at) => hexAt(bytes, at + 1, at + 3),
   lengthAt: () => 3,
   sizeOf: () => 1,
+}
+
+/** Writes a unit; returns the number of bytes. */
+export function writeUnit(target: Buffer, to: number, unit: number, length: number): number {
+  // No detector tells characters beyond Latin-1 from one another, but for white space; nor halves of pairs.
+  if (length === 1) target[to] = Math.min(unit, 0xff)
+  else writeWide(target, to, unit >= 0xd800 && unit <= 0xdfff ? 0xfffd : unit)
+  return length
+}
+
+/** A UTF-16 unit above U+007F as UTF-8. */
+function writeWide(target: Buffer, to: number, unit: number): void {
+  const last = 0x80 | (unit & 0x3f)
+  if (unit < 0x800) {
+    target[to] = 0xc0 | (unit >> 6)
+    target[to + 1] = last
+    return
+  }
+  target[to] = 0xe0 | (unit >> 12)
+  target[to + 1] = 0x80 | ((unit >> 6) & 0x3f)
+  target[to + 2] = last
 }

@@ -4,7 +4,8 @@
  */
 import type { Budget, Work } from '../values/work.ts'
 import { nextByte, type Text } from './bytes.ts'
-import { type EscapeSyntax, jsonEscapes, percentEscapes } from './escapes.ts'
+import { type EscapeSyntax, jsonEscapes, percentEscapes, writeUnit } from './escapes.ts'
+import { longestPiece, openUnescapedPiece, type UnescapedPiece } from './short-escapes.ts'
 
 /** JSON in a string of JSON is read to this depth, such as the arguments of a tool call in a chat. */
 const json = [jsonEscapes, jsonEscapes, jsonEscapes]
@@ -25,20 +26,52 @@ const syntaxes: Readonly<Record<Escapes, readonly EscapeSyntax[]>> = {
 export interface Reading extends Text {
   /** The escapes that were read in the reading before this one; absent in the text as it is written. */
   readonly syntax?: EscapeSyntax
+  /** What the bytes are a part of, when another reading may use it later. */
+  readonly memory?: Buffer
+}
+
+/** Shorter readings get memory from the pool of Node.js, bytes. */
+const shortest = 4_096
+/** The most memory that is kept while nothing uses it, bytes. */
+const longestSpare = 1_310_720
+/** Of a reading that was released. New memory costs the system more than it costs to fill it. */
+let spare: Buffer | undefined
+
+function takeMemory(bytes: number): Buffer {
+  const memory = spare !== undefined && spare.length >= bytes ? spare : Buffer.allocUnsafeSlow(bytes)
+  if (memory === spare) spare = undefined
+  return memory
+}
+
+function giveMemory(memory: Buffer): void {
+  if (memory.length <= longestSpare && memory.length > (spare?.length ?? 0)) spare = memory
 }
 
 /** The readings of one text, each made when a search asks for it and shared by all searches. */
 export class Readings {
-  readonly #made: Reading[] = []
+  readonly #text: Text
+  readonly #escapes: Escapes
+  #made: Reading[]
   /** The text whose escapes are read next, and which ones. */
   #last: Reading
   #syntaxes: readonly EscapeSyntax[]
   #unescaping: Unescaping | undefined
 
   constructor(text: Text, escapes: Escapes = 'both') {
+    this.#text = text
+    this.#escapes = escapes
     this.#last = text
     this.#syntaxes = syntaxes[escapes]
-    if (escapes !== 'read') this.#made.push(text)
+    this.#made = escapes === 'read' ? [] : [text]
+  }
+
+  /** Gives the memory of the readings back. A search that asks for them later has them made again. */
+  release(): void {
+    for (const { memory } of this.#made) if (memory !== undefined) giveMemory(memory)
+    this.#last = this.#text
+    this.#syntaxes = syntaxes[this.#escapes]
+    this.#made = this.#escapes === 'read' ? [] : [this.#text]
+    this.#unescaping = undefined
   }
 
   /** Makes the reading at a place, if there is one; false when the budget was spent before that was known. */
@@ -63,8 +96,7 @@ export class Readings {
   }
 }
 
-/** Bytes behind an escape that a loop copies before it looks for the next escape at once. */
-const shortRun = 64
+const piece = openUnescapedPiece()
 
 /** Reads the escapes of a text once, from left to right. */
 class Unescaping implements Work {
@@ -83,8 +115,10 @@ class Unescaping implements Work {
 
   /** Undefined for a text without escapes. */
   get result(): Reading | undefined {
-    const syntax = this.#syntax
-    return this.#target && { bytes: this.#target.subarray(0, this.#to), utf8: this.#text.utf8, syntax }
+    const memory = this.#target
+    if (memory === undefined) return undefined
+    const reading = { bytes: memory.subarray(0, this.#to), utf8: this.#text.utf8, syntax: this.#syntax }
+    return this.#text.bytes.length < shortest ? reading : { ...reading, memory }
   }
 
   advance(budget: Budget): boolean {
@@ -93,7 +127,7 @@ class Unescaping implements Work {
       if (this.#at >= bytes.length) return true
       if (budget.left <= 0) return false
       const sign = nextByte(bytes, this.#syntax.sign, this.#at)
-      budget.left -= stepsOfRun(sign - this.#at)
+      budget.left -= stepsOfSearch(sign - this.#at)
       if (sign < bytes.length && this.#syntax.unitAt(bytes, sign) >= 0) this.#begin(sign)
       else this.#at = sign + 1
     }
@@ -102,7 +136,8 @@ class Unescaping implements Work {
 
   /** Text without escapes needs no copy. */
   #begin(sign: number): void {
-    this.#target = Buffer.allocUnsafe(this.#text.bytes.length)
+    const { length } = this.#text.bytes
+    this.#target = length < shortest ? Buffer.allocUnsafe(length) : takeMemory(length)
     this.#at = 0
     if (this.#syntax.space >= 0) return
     this.#text.bytes.copy(this.#target, 0, 0, sign)
@@ -111,62 +146,56 @@ class Unescaping implements Work {
   }
 
   #write(target: Buffer, budget: Budget): boolean {
-    const { bytes, utf8 } = this.#text
-    const syntax = this.#syntax
-    const { sign, space } = syntax
-    let { left } = budget
-    let at = this.#at
-    let to = this.#to
-    while (at < bytes.length && left > 0) {
-      const start = at
-      const end = Math.min(bytes.length, at + shortRun)
-      for (; at < end; at++) {
-        const code = bytes[at]!
-        if (code === sign) break
-        target[to++] = code === space ? 32 : code
-      }
-      if (at === end && space < 0) {
-        const next = bytes.indexOf(sign, end)
-        at = next < 0 ? bytes.length : next
-        bytes.copy(target, to, end, at)
-        to += at - end
-      }
-      left -= stepsOfRun(at - start)
-      if (bytes[at] !== sign) continue
-      const unit = syntax.unitAt(bytes, at)
-      to += writeUnit(target, to, unit < 0 ? sign : unit, syntax.sizeOf(unit, utf8))
-      at += unit < 0 ? 1 : syntax.lengthAt(bytes, at)
+    const { bytes } = this.#text
+    while (this.#at < bytes.length) {
+      if (budget.left <= 0) return false
+      const to = Math.min(bytes.length, this.#at + longestPiece, this.#at + 16 * budget.left)
+      if (piece !== undefined && this.#syntax === jsonEscapes) this.#writePiece(piece, to, target, budget)
+      else this.#writeBytes(to, target, budget)
     }
-    budget.left = left
+    return true
+  }
+
+  /** Reads up to `to`, or to the end of the escape there. */
+  #writePiece(piece: UnescapedPiece, to: number, target: Buffer, budget: Budget): void {
+    const { bytes, utf8 } = this.#text
+    const start = this.#at
+    piece.begin(bytes, start, to)
+    let at = piece.read(start, to)
+    while (at < to) {
+      const unit = jsonEscapes.unitAt(bytes, at)
+      piece.write(unit < 0 ? jsonEscapes.sign : unit, jsonEscapes.sizeOf(unit, utf8))
+      at += unit < 0 ? 1 : jsonEscapes.lengthAt(bytes, at)
+      budget.left--
+      if (at < to) at = piece.read(at, to)
+    }
+    const written = piece.copyTo(target, this.#to)
+    budget.left -= 1 + ((at - start) >> 7) + ((at - start - written) >> 2)
     this.#at = at
-    this.#to = to
-    return at === bytes.length
+    this.#to += written
+  }
+
+  /** The same for any syntax, byte by byte. */
+  #writeBytes(to: number, target: Buffer, budget: Budget): void {
+    const { bytes, utf8 } = this.#text
+    const { sign, space, unitAt, lengthAt, sizeOf } = this.#syntax
+    let written = this.#to
+    let at = this.#at
+    while (at < to) {
+      const code = bytes[at]!
+      const unit = code === sign ? unitAt(bytes, at) : -1
+      if (unit < 0) target[written++] = code === space ? 32 : code
+      else written += writeUnit(target, written, unit, sizeOf(unit, utf8))
+      at += unit < 0 ? 1 : lengthAt(bytes, at)
+    }
+    budget.left -= 1 + ((at - this.#at) >> 4)
+    this.#at = at
+    this.#to = written
   }
 }
 
-/** Steps of reading one escape and the run of other bytes before it, most of which is copied at once. */
-const stepsOfRun = (length: number): number => 2 + (Math.min(length, shortRun) >> 4) + (length >> 8)
-
-/** Writes a unit; returns the number of bytes. */
-function writeUnit(target: Buffer, to: number, unit: number, length: number): number {
-  // No detector tells characters beyond Latin-1 from one another, but for white space; nor halves of pairs.
-  if (length === 1) target[to] = Math.min(unit, 0xff)
-  else writeWide(target, to, unit >= 0xd800 && unit <= 0xdfff ? 0xfffd : unit)
-  return length
-}
-
-/** A UTF-16 unit above U+007F as UTF-8. */
-function writeWide(target: Buffer, to: number, unit: number): void {
-  const last = 0x80 | (unit & 0x3f)
-  if (unit < 0x800) {
-    target[to] = 0xc0 | (unit >> 6)
-    target[to + 1] = last
-    return
-  }
-  target[to] = 0xe0 | (unit >> 12)
-  target[to + 1] = 0x80 | ((unit >> 6) & 0x3f)
-  target[to + 2] = last
-}
+/** Steps of a search for the next sign. */
+const stepsOfSearch = (length: number): number => 2 + (Math.min(length, 64) >> 4) + (length >> 8)
 
 /** Bytes looked at between two turns. */
 const pieceBytes = 16_384

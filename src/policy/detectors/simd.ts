@@ -7,14 +7,37 @@
 const bytesBehind = 64
 
 /** By opcode (WebAssembly core specification, binary format). */
-export const block = { loop: 0x03, if: 0x04, end: 0x0b, branchIf: 0x0d, return: 0x0f, empty: 0x40 }
-export const i32 = { type: 0x7f, less: 0x49, trailingZeros: 0x68, add: 0x6a, shl: 0x74, or: 0x72, fromI64: 0xa7 }
+export const block = {
+  loop: 0x03,
+  if: 0x04,
+  else: 0x05,
+  end: 0x0b,
+  branch: 0x0c,
+  branchIf: 0x0d,
+  return: 0x0f,
+  empty: 0x40,
+}
+export const i32 = {
+  ...{
+    type: 0x7f,
+    isZero: 0x45,
+    less: 0x49,
+    trailingZeros: 0x68,
+    add: 0x6a,
+    minus: 0x6b,
+    shl: 0x74,
+    or: 0x72,
+    fromI64: 0xa7,
+  },
+  ...{ load: 0x28, loadByte: 0x2d, store: 0x36, storeByte: 0x3a },
+}
 export const i64 = { type: 0x7e, trailingZeros: 0x7a, and: 0x83, or: 0x84, shl: 0x86, shiftRight: 0x88, fromI32: 0xad }
 export const select = 0x1b
 const vectorType = 0x7b
 export const vector = {
   ...{
     load: 0,
+    store: 11,
     constant: 12,
     swizzle: 14,
     equal: 0x23,
@@ -39,23 +62,28 @@ export const set = (local: number): CharCodes => [0x21, local]
 export const tee = (local: number): CharCodes => [0x22, local]
 /** Only for numbers below 64, which take one byte. */
 export const i32Const = (value: number): CharCodes => [0x41, value]
+/** The place that a load or store adds to the one it is given; nothing needs to be aligned. */
+export const offsetBy = (offset: number): CharCodes => [0, ...unsigned(offset)]
 export const i64Const = (value: number): CharCodes => [0x42, value]
 
 const nibbles = Array.from({ length: 16 }, (_, nibble) => nibble)
 export const nibblesOf = (value: (nibble: number) => number): CharCodes => nibbles.map(value)
 export const all = (value: number): CharCodes => nibblesOf(() => value)
 
-/** Local variables: the two parameters, then words of 32 and 64 bits that say which bytes are in the set. */
+/** Local variables: the two parameters, then words of 64 bits, vectors and words of 32 bits. */
 export const from = 0
 export const to = 1
 export const current = 2
 export const next = 3
 export const pair = 4
-const loaded = 5
+export const loaded = 5
 export const classes = 6
+export const written = 7
+export const signs = 8
+export const unit = 9
 
 /** The sixteen bytes from a place on. */
-export const load = (offset: number): CharCodes => [...get(from), ...simd(vector.load), 0, ...unsigned(offset)]
+export const load = (offset: number): CharCodes => [...get(from), ...simd(vector.load), ...offsetBy(offset)]
 
 /** Of each of sixteen bytes, the bits that its low half has in one table and its high half in the other. */
 export const lookUp = (low: CharCodes, high: CharCodes, offset: number): CharCodes => [
@@ -76,7 +104,9 @@ export function membership(chars: Uint8Array, offset: number): CharCodes {
 }
 
 function moduleOf(code: CharCodes): Uint8Array<ArrayBuffer> {
-  const locals = counted([i64.type, i64.type, i64.type, vectorType, vectorType].map(type => [1, type]))
+  const locals = counted(
+    [i64.type, i64.type, i64.type, vectorType, vectorType, i32.type, i32.type, i32.type].map(type => [1, type]),
+  )
   const body = [...locals, ...code]
   const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
   const functionType = [0x60, ...counted([[i32.type], [i32.type]]), ...counted([[i32.type]])]
@@ -111,7 +141,7 @@ declare const WebAssembly: {
  * without WebAssembly (`node --jitless`): then a loop searches all bytes.
  */
 const memory = openMemory()
-const searched = Buffer.from(memory?.buffer ?? new ArrayBuffer(0))
+export const searched = Buffer.from(memory?.buffer ?? new ArrayBuffer(0))
 
 function openMemory(): Memory | undefined {
   try {
@@ -123,7 +153,7 @@ function openMemory(): Memory | undefined {
 
 /** A search over bytes that were loaded before. */
 export interface LoadedSearch {
-  /** Loads the bytes from `from` on, and some behind `to`; at most 65,000 of them. */
+  /** Loads the bytes from `from` on, and some behind `to`; at most 16,000 of them. */
   load(bytes: Buffer, from: number, to: number): void
   /** The place that the code finds. Both places are counted from the first byte that was loaded. */
   find(from: number, to: number): number

@@ -73,7 +73,9 @@ export class BodyDecision {
       this.#evaluation ??= withBody(evaluationAtHead(this.#rulebook, this.#request, this.#need), this.#body)
       const evaluation = this.#evaluation
       const decide = () => decisionOf(evaluateBody(evaluation))
-      return this.#turns === undefined ? decide() : this.#turns.take(decide)
+      const decision = this.#turns === undefined ? decide() : this.#turns.take(decide)
+      if (decision !== undefined) evaluation.facts.body?.release()
+      return decision
     } catch (error) {
       return failedDecision(this.#rulebook, 'body', error)
     }

@@ -162,6 +162,11 @@ export class BodyView {
     return this.#isText || mediaType.startsWith('multipart/') ? 'both' : 'kept'
   }
 
+  /** Nobody is expected to search it any more. */
+  release(): void {
+    this.#readings?.release()
+  }
+
   /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
   get problem(): string {
     const kind = this.kind
