@@ -5,11 +5,13 @@ import { isRefusal, type Refusal, refuse, StartupError } from '../base/refusals.
 import type { Target } from '../base/target.ts'
 import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
 import type { UpstreamSetting } from '../config/upstreams.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 import { keyText } from '../storage/credentials.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { keyFor } from './accounts.ts'
 import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
+import { ClockWatch } from './clock-watch.ts'
 import { isSendable } from './obtain.ts'
 import { type CredentialPlace, sendsItself, withCredential } from './placement.ts'
 import { wantedScopes } from './scopes.ts'
@@ -86,6 +88,8 @@ export interface Credentials {
    * @param fields those of the answer
    */
   noteWanted(picked: readonly PickedCredential[], fields: readonly string[], host: string): Refusal | undefined
+  /** As well: what people must be told of clocks that differ, if that is why a signature was refused. */
+  noteClock(picked: readonly PickedCredential[], fields: readonly string[], host: string): string | undefined
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
   renew(picked: readonly PickedCredential[]): Promise<boolean>
   /**
@@ -98,8 +102,7 @@ export interface Credentials {
 }
 
 export interface CredentialOptions extends SecretPlaces {
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'now' | 'steady'>
   readonly Upstreams: readonly UpstreamSetting[]
   readonly Credentials: readonly CredentialSetting[]
   readonly table: CredentialTable
@@ -146,7 +149,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       for (const one of picked) {
         const found = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
         if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
-        const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.now() })
+        const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.clock.now() })
         one.sent = { value: sent, version: found.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
@@ -161,7 +164,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       ),
     forget: agentId => table.forget(agentId),
     sweep: () => table.sweep(),
-    noteWanted: createNoteWanted(table),
+    ...createNotes(options),
     async renew(picked) {
       const asked = picked.flatMap(one => (isNamed(one) && one.sent ? [table.renew(one, one.sent.version)] : []))
       const isNew = (await Promise.all(asked)).some(Boolean)
@@ -213,13 +216,20 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
 
 const isNamed = (picked: PickedCredential): picked is PickedCredential & WantedCredential => picked.name !== undefined
 
-const createNoteWanted =
-  (table: CredentialTable): Credentials['noteWanted'] =>
-  (picked, fields, host) => {
-    const scopes = wantedScopes(fields)
-    const bearer = scopes.length === 0 ? undefined : picked.find(isBearer)
-    return bearer && isNamed(bearer) ? table.noteWanted(bearer, scopes, host) : undefined
+function createNotes({ table, clock }: CredentialOptions): Pick<Credentials, 'noteWanted' | 'noteClock'> {
+  const clocks = new ClockWatch(clock)
+  return {
+    noteWanted(picked, fields, host) {
+      const scopes = wantedScopes(fields)
+      const bearer = scopes.length === 0 ? undefined : picked.find(isBearer)
+      return bearer && isNamed(bearer) ? table.noteWanted(bearer, scopes, host) : undefined
+    },
+    noteClock(picked, fields, host) {
+      const signer = picked.find(({ scope }) => scope !== undefined)
+      return signer && clocks.note(signer.source, fields, host)
+    },
   }
+}
 
 /** What a challenge for Bearer is about. */
 const isBearer = ({ place, prefix }: PickedCredential): boolean =>
@@ -269,8 +279,7 @@ async function readValue(setting: UpstreamSetting, index: number, places: Secret
 }
 
 function applies({ setting, host }: CredentialEntry, { target, agent }: CredentialRequest): boolean {
-  const { AllowHttp, Paths } = setting
-  const { origin } = target
+  const [{ AllowHttp, Paths }, { origin }] = [setting, target]
   if (origin.scheme === 'http' && !AllowHttp) return false
   return isFor(setting, agent) && isAtHost(host, origin) && (Paths.length === 0 || isBelow(target, Paths))
 }
