@@ -5,6 +5,7 @@ import { PrivateKeyPass } from './private-key.ts'
 import { Readings } from './readings.ts'
 import { type Pass, type RankedDetector, Scan } from './scan.ts'
 import { isEmail, isPhone, isUrlPassword, SignPass } from './signs.ts'
+import { compilePlusSearch } from './start-search.ts'
 import { type Token, TokenPass } from './tokens.ts'
 
 /**
@@ -133,7 +134,7 @@ function passesFor(chosen: ReadonlySet<Detector>): readonly Pass[] {
     privateKey && new PrivateKeyPass(privateKey),
     signs.urlPassword && new SignPass('@', signs.urlPassword, isUrlPassword),
     signs.email && new SignPass('@', signs.email, isEmail),
-    signs.phone && new SignPass('+', signs.phone, isPhone),
+    signs.phone && new SignPass('+', signs.phone, isPhone, compilePlusSearch()),
   ]
   return passes.filter((pass): pass is Pass => pass !== undefined && Number.isFinite(pass.best))
 }

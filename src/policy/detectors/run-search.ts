@@ -63,7 +63,7 @@ export type RunSearch = (bytes: Buffer, from: number, to: number) => number
  * @returns undefined where there is no WebAssembly
  */
 export function compileRunSearch(chars: Uint8Array, least: number): RunSearch | undefined {
-  const search = compileSearch(searchCode(chars, least))
+  const search = compileSearch(() => searchCode(chars, least))
   if (search === undefined) return undefined
   return (bytes, from, to) => {
     search.load(bytes, from, to)

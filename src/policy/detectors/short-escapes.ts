@@ -43,7 +43,7 @@ const isBeforeEnd: CharCodes = [...get(from), ...get(to), i32.less]
 const finish: CharCodes = [...i32Const(0), ...get(written), i32.store, ...offsetBy(count), ...get(from)]
 
 /** Goes on from `from` up to `to`, or to an escape of another kind; returns where it ended. */
-const readCode: CharCodes = [
+const readCode = (): CharCodes => [
   ...[...i32Const(0), i32.load, ...offsetBy(count), ...set(written), block.loop, block.empty],
   ...[...get(written), ...load(0), ...tee(loaded), ...simd(vector.store), ...offsetBy(results)],
   ...[...get(loaded), ...bytesOf(all(jsonEscapes.sign)), ...simd(vector.equal), ...simd(vector.bitmask), ...tee(signs)],

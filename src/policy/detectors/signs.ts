@@ -1,7 +1,10 @@
 import { alphanumeric, charset, digit, isWideSpace, nextByte, runLength, type Text, word } from './bytes.ts'
 import type { DetectorFindings, Pass, RankedDetector } from './scan.ts'
+import type { StartSearch } from './start-search.ts'
 
 const longestLook = 256
+/** Signs that follow one another closer than this are searched by SIMD, if there is such a search. */
+const dense = 256
 
 /** Looks for findings that one character reveals, such as `@`. It looks at a bounded length around that character. */
 export class SignPass implements Pass {
@@ -9,16 +12,21 @@ export class SignPass implements Pass {
   readonly #sign: number
   readonly #wanted: RankedDetector
   readonly #isAt: (text: Text, at: number) => boolean
+  readonly #search: StartSearch | undefined
 
-  constructor(sign: string, wanted: RankedDetector, isAt: (text: Text, at: number) => boolean) {
+  /** @param search for the places at which to look, where nearly no sign is one of them */
+  constructor(sign: string, wanted: RankedDetector, isAt: (text: Text, at: number) => boolean, search?: StartSearch) {
     this.#sign = sign.charCodeAt(0)
     this.#wanted = wanted
     this.#isAt = isAt
+    this.#search = search
     this.best = wanted.rank
   }
 
   run(text: Text, from: number, to: number, found: DetectorFindings): number {
     const { bytes } = text
+    const search = this.#search
+    search?.begin()
     let at = nextByte(bytes, this.#sign, from)
     while (at < to) {
       if (this.#isAt(text, at)) {
@@ -26,7 +34,8 @@ export class SignPass implements Pass {
         if (found.rank === this.best) return at
       }
       // The search around one sign ends at the next one.
-      const next = nextByte(bytes, this.#sign, at + 1)
+      let next = nextByte(bytes, this.#sign, at + 1)
+      if (search !== undefined && next - at < dense && next < to) next = search.next(bytes, next, to)
       found.looks += 1 + (Math.min(next - at, longestLook) >> 1)
       at = next
     }

@@ -44,6 +44,7 @@ export const vector = {
     notEqual: 0x24,
     lessOrEqual: 0x2a,
     and: 78,
+    andNot: 79,
     or: 80,
     anyTrue: 83,
   },
@@ -56,7 +57,6 @@ const unsigned = (value: number): CharCodes => (value < 128 ? [value] : [(value 
 const counted = (items: readonly CharCodes[]): CharCodes => [...unsigned(items.length), ...items.flat()]
 const section = (id: number, content: CharCodes): CharCodes => [id, ...unsigned(content.length), ...content]
 export const simd = (op: number): CharCodes => [0xfd, ...unsigned(op)]
-export const bytesOf = (values: CharCodes): CharCodes => [...simd(vector.constant), ...values]
 export const get = (local: number): CharCodes => [0x20, local]
 export const set = (local: number): CharCodes => [0x21, local]
 export const tee = (local: number): CharCodes => [0x22, local]
@@ -70,7 +70,7 @@ const nibbles = Array.from({ length: 16 }, (_, nibble) => nibble)
 export const nibblesOf = (value: (nibble: number) => number): CharCodes => nibbles.map(value)
 export const all = (value: number): CharCodes => nibblesOf(() => value)
 
-/** Local variables: the two parameters, then words of 64 bits, vectors and words of 32 bits. */
+/** Local variables: the two parameters, then words of 64 bits, vectors and words of 32 bits, and constants. */
 export const from = 0
 export const to = 1
 export const current = 2
@@ -81,6 +81,19 @@ export const classes = 6
 export const written = 7
 export const signs = 8
 export const unit = 9
+const firstConstant = 10
+
+/** Constants of the search that is being compiled. V8 makes a constant again at each use, which takes longer than what uses it. */
+let constants: CharCodes[] = []
+
+/** A constant of sixteen bytes, which is made before the search begins. */
+export function bytesOf(values: CharCodes): CharCodes {
+  const known = constants.findIndex(one => one.every((value, at) => value === values[at]))
+  return get(firstConstant + (known < 0 ? constants.push(values) - 1 : known))
+}
+
+const makeConstants = (): CharCodes =>
+  constants.flatMap((values, at) => [...simd(vector.constant), ...values, ...set(firstConstant + at)])
 
 /** The sixteen bytes from a place on. */
 export const load = (offset: number): CharCodes => [...get(from), ...simd(vector.load), ...offsetBy(offset)]
@@ -103,11 +116,16 @@ export function membership(chars: Uint8Array, offset: number): CharCodes {
   return [...lookUp(low, high, offset), ...bytesOf(all(0)), ...simd(vector.notEqual)]
 }
 
-function moduleOf(code: CharCodes): Uint8Array<ArrayBuffer> {
-  const locals = counted(
-    [i64.type, i64.type, i64.type, vectorType, vectorType, i32.type, i32.type, i32.type].map(type => [1, type]),
-  )
-  const body = [...locals, ...code]
+function moduleOf(write: () => CharCodes): Uint8Array<ArrayBuffer> {
+  constants = []
+  const code = write()
+  const locals = counted([
+    [3, i64.type],
+    [2, vectorType],
+    [3, i32.type],
+    [constants.length, vectorType],
+  ])
+  const body = [...locals, ...makeConstants(), ...code]
   const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
   const functionType = [0x60, ...counted([[i32.type], [i32.type]]), ...counted([[i32.type]])]
   const name = [1, 0x66]
@@ -159,8 +177,8 @@ export interface LoadedSearch {
   find(from: number, to: number): number
 }
 
-/** @returns undefined where there is no WebAssembly */
-export function compileSearch(code: CharCodes): LoadedSearch | undefined {
+/** @param code writes it; @returns undefined where there is no WebAssembly */
+export function compileSearch(code: () => CharCodes): LoadedSearch | undefined {
   if (memory === undefined) return undefined
   const module = new WebAssembly.Module(moduleOf(code))
   const { exports } = new WebAssembly.Instance(module, { f: { f: memory } })

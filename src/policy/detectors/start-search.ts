@@ -1,5 +1,5 @@
-/** A search for beginnings of tokens by SIMD, in a long run of characters such as a picture in base64. */
-import { charset } from './bytes.ts'
+/** Searches for the beginnings of tokens and telephone numbers by SIMD, in a long run of characters such as a picture in base64. */
+import { charset, word } from './bytes.ts'
 import {
   all,
   block,
@@ -46,6 +46,17 @@ function classBits(first: Uint8Array): readonly ClassBit[] {
   ]
 }
 
+/** Ends the search at the first place whose byte in `classes` is not zero, if that is before `to`. */
+const endAtFirst: CharCodes = [
+  ...[...get(from), ...get(classes), ...simd(vector.bitmask), i32.trailingZeros, i32.add, ...tee(from), ...get(to)],
+  ...[...get(from), ...get(to), i32.less, select, block.return],
+]
+/** Goes on with the next sixteen places, or ends at `to`. */
+const goOn: CharCodes = [
+  ...[...get(from), ...i32Const(16), i32.add, ...tee(from)],
+  ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
+]
+
 const isPlain = 0b0001_1111
 const isFirst = 0b1110_0000
 
@@ -68,13 +79,22 @@ function startCode(first: Uint8Array, second: Uint8Array): CharCodes {
     ...[...bytesOf(all(border.last - border.first)), ...simd(vector.lessOrEqual)],
     ...[...get(classes), ...bytesOf(all(isFirst)), ...simd(vector.and), ...zero, ...simd(vector.notEqual)],
     ...[...simd(vector.and), ...membership(second, 2), ...simd(vector.and), ...simd(vector.or)],
-    ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty],
-    ...[...get(from), ...get(classes), ...simd(vector.bitmask), i32.trailingZeros, i32.add, ...tee(from), ...get(to)],
-    ...[...get(from), ...get(to), i32.less, select, block.return, block.end],
-    ...[...get(from), ...i32Const(16), i32.add, ...tee(from)],
-    ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
+    ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty, ...endAtFirst, block.end, ...goOn],
   ]
 }
+
+/** Some digits are not zero. */
+const leading = { first: 0x31, last: 0x39 }
+
+/** The first place of a plus sign between another character than those of words and a digit that is not zero; else `to`. */
+const plusCode = (): CharCodes => [
+  ...[block.loop, block.empty, ...load(1), ...bytesOf(all(0x2b)), ...simd(vector.equal)],
+  ...[...load(2), ...bytesOf(all(leading.first)), ...simd(vector.minus)],
+  ...[...bytesOf(all(leading.last - leading.first)), ...simd(vector.lessOrEqual), ...simd(vector.and)],
+  ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty],
+  ...[...get(classes), ...membership(word, 0), ...simd(vector.andNot)],
+  ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty, ...endAtFirst, block.end, block.end, ...goOn],
+]
 
 /** Bytes that are loaded at a time. */
 const window = 4_096
@@ -89,7 +109,7 @@ export class StartSearch {
     this.#search = search
   }
 
-  /** Call it before the first `next` in a run: other searches use the same memory. */
+  /** Call it before the first `next` of a search: other searches use the same memory. */
   begin(): void {
     this.#end = 0
   }
@@ -113,6 +133,12 @@ export class StartSearch {
  * @returns undefined where there is no WebAssembly
  */
 export function compileStartSearch(first: Uint8Array, second: Uint8Array): StartSearch | undefined {
-  const search = compileSearch(startCode(first, second))
+  const search = compileSearch(() => startCode(first, second))
+  return search && new StartSearch(search)
+}
+
+/** @returns undefined where there is no WebAssembly */
+export function compilePlusSearch(): StartSearch | undefined {
+  const search = compileSearch(plusCode)
   return search && new StartSearch(search)
 }
