@@ -62,7 +62,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))
     },
     async deletePolicy(call) {
-      const removed = await book.remove(call.named, { ...by(call), versions: ifMatch(call) })
+      const removed = await book.remove(call.named, by(call))
       return isRefusal(removed) ? removed : done
     },
     checkPolicy: call => check(call, parts),
