@@ -1,4 +1,5 @@
 import { useId } from 'preact/hooks'
+import { Choice } from '../parts/choice.tsx'
 import { useRead } from '../parts/read.ts'
 import type { PolicyPage, Role } from '../types.ts'
 
@@ -53,25 +54,8 @@ interface PolicyProps {
 
 export function PolicyField({ name, onChange, none, isFirst = false }: PolicyProps) {
   const { data } = useRead<PolicyPage>('/policies?pageSize=200')
-  const id = useId()
-  return (
-    <div class="comment">
-      <label htmlFor={id}>Policy</label>
-      <select
-        id={id}
-        data-first={isFirst ? '' : undefined}
-        value={name}
-        onChange={event => onChange(event.currentTarget.value)}
-      >
-        <option value="">{none}</option>
-        {data?.items.map(policy => (
-          <option key={policy.name} value={policy.name}>
-            {policy.name}
-          </option>
-        ))}
-      </select>
-    </div>
-  )
+  const options = [['', none], ...(data?.items ?? []).map(policy => [policy.name, policy.name] as const)] as const
+  return <Choice label="Policy" value={name} options={options} onChange={onChange} isFirst={isFirst} />
 }
 
 interface TagsProps {

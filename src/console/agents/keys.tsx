@@ -1,6 +1,7 @@
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { call, change, type Failure } from '../api.ts'
 import { Act } from '../parts/act.tsx'
+import { Choice } from '../parts/choice.tsx'
 import { ShownOnce } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { When } from '../parts/frame.tsx'
@@ -90,7 +91,6 @@ function NewKeyDialog({ agent, onClose }: { readonly agent: Agent; readonly onCl
   const [made, setMade] = useState<NewKey>()
   const [name, setName] = useState('')
   const [days, setDays] = useState('90')
-  const id = useId()
   const [idempotencyKey] = useState(() => crypto.randomUUID())
   const act = async (): Promise<Failure | undefined> => {
     const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString()
@@ -122,10 +122,9 @@ function NewKeyDialog({ agent, onClose }: { readonly agent: Agent; readonly onCl
       onClose={onClose}
       onDone={() => {}}
     >
-      <div class="comment">
-        <label htmlFor={`${id}-name`}>Where it is used</label>
+      <label>
+        Where it is used
         <input
-          id={`${id}-name`}
           data-first
           maxLength={200}
           value={name}
@@ -133,15 +132,8 @@ function NewKeyDialog({ agent, onClose }: { readonly agent: Agent; readonly onCl
           placeholder="build server"
           onInput={event => setName(event.currentTarget.value)}
         />
-        <label htmlFor={`${id}-life`}>Expires</label>
-        <select id={`${id}-life`} value={days} onChange={event => setDays(event.currentTarget.value)}>
-          {lives.map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </div>
+      </label>
+      <Choice label="Expires" value={days} options={lives} onChange={setDays} />
     </Act>
   )
 }

@@ -1,6 +1,7 @@
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
+import { Choice } from '../parts/choice.tsx'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Agent } from '../types.ts'
@@ -49,6 +50,12 @@ const says = {
 }
 
 const hourMs = 3_600_000
+/** Hours. */
+const spans = [
+  ['1', 'an hour'],
+  ['24', 'a day'],
+  ['167', 'a week'],
+] as const
 
 interface DialogProps {
   readonly agent: Agent
@@ -57,12 +64,11 @@ interface DialogProps {
 }
 
 function RecordingDialog({ agent: { id, recording }, onClose, onDone }: DialogProps) {
-  const [hours, setHours] = useState(24)
-  const field = useId()
+  const [hours, setHours] = useState('24')
   const path = `/agents/${encodeURIComponent(id)}/recording`
   const ends = recording !== null
   const body = () =>
-    ends ? { mode: null } : { mode: 'samples', until: new Date(Date.now() + hours * hourMs).toISOString() }
+    ends ? { mode: null } : { mode: 'samples', until: new Date(Date.now() + Number(hours) * hourMs).toISOString() }
   return (
     <Act
       title={ends ? 'Record as the settings say?' : 'Keep whole requests of this agent?'}
@@ -83,14 +89,7 @@ function RecordingDialog({ agent: { id, recording }, onClose, onDone }: DialogPr
             At most five of one kind are kept for seven days, sealed: nobody reads them, and changes of policies are
             tried on them. A request in which a secret is found is not kept.
           </p>
-          <div class="comment">
-            <label htmlFor={field}>For how long</label>
-            <select id={field} data-first value={hours} onChange={event => setHours(Number(event.currentTarget.value))}>
-              <option value={1}>an hour</option>
-              <option value={24}>a day</option>
-              <option value={167}>a week</option>
-            </select>
-          </div>
+          <Choice label="For how long" value={hours} options={spans} onChange={setHours} isFirst />
         </>
       )}
     </Act>

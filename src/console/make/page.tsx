@@ -1,5 +1,6 @@
 import { useId } from 'preact/hooks'
 import type { Failure } from '../api.ts'
+import { Choice } from '../parts/choice.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Frame } from '../parts/frame.tsx'
@@ -13,6 +14,7 @@ import { EffectMark } from '../policies/effect.tsx'
 import { hrefOf, search, setSearch } from '../router.ts'
 import { isAdmin, mayRead } from '../session.ts'
 import { plural } from '../text.ts'
+import type { Effect } from '../types.ts'
 import { GrantPart } from './grant.tsx'
 import { type Made, useMade } from './made.ts'
 import { effects, type Order, orderOf, queryOf, typed, valuesOf } from './order.ts'
@@ -176,18 +178,13 @@ function Terms({ asked, order }: TermsProps) {
   const id = useId()
   return (
     <div class="filters">
-      <div class="filter">
-        <label htmlFor={`${id}-effect`}>Decision</label>
-        <select
-          id={`${id}-effect`}
-          value={asked.effect}
-          onChange={event => change(asked, { effect: event.currentTarget.value, priority: undefined })}
-        >
-          {effects.map(effect => (
-            <option key={effect}>{effect}</option>
-          ))}
-        </select>
-      </div>
+      <Choice
+        isFilter
+        label="Decision"
+        value={asked.effect}
+        options={effects.map(effect => [effect, effect] as const)}
+        onChange={effect => change(asked, { effect: effect as Effect, priority: undefined })}
+      />
       <div class="filter">
         <label htmlFor={`${id}-name`}>Name</label>
         <input

@@ -11,6 +11,7 @@ import { Denials } from './denials.tsx'
 import './overview.css'
 import { Plots } from './plots.tsx'
 import { Spenders } from './spend.tsx'
+import { Tiles } from './tiles.tsx'
 import { Verdicts } from './verdicts.tsx'
 
 /** Range, text, and how often it is read again, milliseconds. */
@@ -55,27 +56,15 @@ export const OverviewPage: Page = () => {
 
 function Now({ now: { pending, oldestSeconds, inFlight, circuitsOpen } }: Pick<Overview, 'now'>) {
   return (
-    <dl class="tiles" aria-label="Now">
-      <Tile name="Pending" value={String(pending)} />
-      <Tile name="Oldest pending for" value={pending === 0 ? '–' : spanText(oldestSeconds * 1_000)} />
-      <Tile name="In flight" value={String(inFlight)} />
-      <Tile name="Circuits open" value={String(circuitsOpen)} isBad={circuitsOpen > 0} />
-    </dl>
-  )
-}
-
-interface TileProps {
-  readonly name: string
-  readonly value: string
-  readonly isBad?: boolean
-}
-
-function Tile({ name, value, isBad = false }: TileProps) {
-  return (
-    <div class="tile">
-      <dt>{name}</dt>
-      <dd class={isBad ? 'bad-text' : undefined}>{value}</dd>
-    </div>
+    <Tiles
+      label="Now"
+      tiles={[
+        ['Pending', pending],
+        ['Oldest pending for', pending === 0 ? '–' : spanText(oldestSeconds * 1_000)],
+        ['In flight', inFlight],
+        ['Circuits open', circuitsOpen, circuitsOpen > 0],
+      ]}
+    />
   )
 }
 

@@ -3,6 +3,7 @@ import { Table } from '../parts/table.tsx'
 import { Text } from '../parts/text.tsx'
 import { spanText, timeText } from '../text.ts'
 import type { VerdictNumbers } from '../types.ts'
+import { Tiles } from './tiles.tsx'
 
 /** How often they are read again, milliseconds. */
 const everyMs = 60_000
@@ -17,28 +18,16 @@ export function Verdicts({ range }: { readonly range: 'hour' | 'day' }) {
       <h2 id="verdict-numbers">
         Verdicts <span class="hint">since {timeText(since)}</span>
       </h2>
-      <dl class="tiles" aria-label="Verdicts">
-        <div class="tile">
-          <dt>Median time to a verdict</dt>
-          <dd>{medianSeconds === null ? '–' : spanText(medianSeconds * 1_000)}</dd>
-        </div>
-        <div class="tile">
-          <dt>Approved</dt>
-          <dd>{approved}</dd>
-        </div>
-        <div class="tile">
-          <dt>Denied</dt>
-          <dd>{denied}</dd>
-        </div>
-        <div class="tile">
-          <dt>Expired without a verdict</dt>
-          <dd class={expired > 0 ? 'bad-text' : undefined}>{expired}</dd>
-        </div>
-        <div class="tile">
-          <dt>Withdrawn by agents</dt>
-          <dd>{withdrawn}</dd>
-        </div>
-      </dl>
+      <Tiles
+        label="Verdicts"
+        tiles={[
+          ['Median time to a verdict', medianSeconds === null ? '–' : spanText(medianSeconds * 1_000)],
+          ['Approved', approved],
+          ['Denied', denied],
+          ['Expired without a verdict', expired, expired > 0],
+          ['Withdrawn by agents', withdrawn],
+        ]}
+      />
       {reviewers.length > 0 && (
         <Table
           label="Verdicts by reviewer"

@@ -1,6 +1,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { search, setSearch } from '../router.ts'
-import { plural, visibleText } from '../text.ts'
+import { plural } from '../text.ts'
+import { Choice, type Options } from './choice.tsx'
 
 interface FieldProps {
   /** In the query of the route. */
@@ -44,42 +45,17 @@ export function FilterText({ name, label, placeholder }: FieldProps) {
   )
 }
 
-/** Value and text of each. */
-type Options = readonly (readonly [value: string, text: string])[]
-
 /** @param options the first is what holds when nothing is chosen */
 export function FilterChoice({ name, label, options }: FieldProps & { readonly options: Options }) {
   const [first] = options[0] ?? ['']
   return (
     <Choice
+      isFilter
       label={label}
       value={search.value.get(name) ?? first}
       options={options}
       onChange={value => setSearch({ [name]: value === first ? undefined : value, page: undefined, before: undefined })}
     />
-  )
-}
-
-interface ChoiceProps {
-  readonly label: string
-  readonly value: string
-  readonly options: Options
-  readonly onChange: (value: string) => void
-}
-
-export function Choice({ label, value, options, onChange }: ChoiceProps) {
-  const id = useId()
-  return (
-    <div class="filter">
-      <label htmlFor={id}>{label}</label>
-      <select id={id} value={value} onChange={event => onChange(event.currentTarget.value)}>
-        {options.map(([one, text]) => (
-          <option key={one} value={one}>
-            {visibleText(text)}
-          </option>
-        ))}
-      </select>
-    </div>
   )
 }
 

@@ -1,12 +1,12 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, type Failure, query } from '../api.ts'
 import { typed } from '../make/order.ts'
+import { Choice } from '../parts/choice.tsx'
 import { makeHref } from '../parts/make-link.ts'
 import { useRead } from '../parts/read.ts'
 import { Failed } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { search } from '../router.ts'
-import { visibleText } from '../text.ts'
 import type { AgentPage, Explanation } from '../types.ts'
 import { type Draft, draftOf, requestOf } from './draft.ts'
 import { Explained } from './explained.tsx'
@@ -71,7 +71,6 @@ export function Explain({ name }: { readonly name: string }) {
 function MakeFrom({ draft, policy }: { readonly draft: Draft; readonly policy: string }) {
   const held = search.value.get('request')
   const agents = useRead<AgentPage>('/agents?pageSize=200')
-  const id = useId()
   if (held !== null) {
     return (
       <p>
@@ -86,16 +85,11 @@ function MakeFrom({ draft, policy }: { readonly draft: Draft; readonly policy: s
     location.hash = `/make${query({ agent })}`
   }
   return (
-    <div class="comment">
-      <label htmlFor={id}>Make a rule or a test from this, for</label>
-      <select id={id} value="" onChange={event => open(event.currentTarget.value)}>
-        <option value="">choose an agent</option>
-        {mine.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {visibleText(name)}
-          </option>
-        ))}
-      </select>
-    </div>
+    <Choice
+      label="Make a rule or a test from this, for"
+      value=""
+      options={[['', 'choose an agent'], ...mine.map(({ id, name }) => [id, name] as const)]}
+      onChange={open}
+    />
   )
 }

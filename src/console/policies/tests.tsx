@@ -1,4 +1,4 @@
-import { useId } from 'preact/hooks'
+import { Choice } from '../parts/choice.tsx'
 import { Mark } from '../parts/marks.tsx'
 import { Text } from '../parts/text.tsx'
 import type { Explanation } from '../types.ts'
@@ -13,6 +13,13 @@ export interface DraftTest {
   /** Empty: it is only shown. */
   readonly wanted: '' | 'Allow' | 'Deny' | 'Hitl'
 }
+
+const wishes = [
+  ['', 'only show it'],
+  ['Allow', 'Allow'],
+  ['Deny', 'Deny'],
+  ['Hitl', 'Hitl'],
+] as const
 
 const newTest: DraftTest = { draft: emptyDraft, wanted: '' }
 
@@ -75,7 +82,6 @@ interface OneProps {
 }
 
 function OneTest({ test, number, explanation, onChange }: OneProps) {
-  const id = useId()
   const isPassed = passes(test, explanation)
   return (
     <>
@@ -88,19 +94,12 @@ function OneTest({ test, number, explanation, onChange }: OneProps) {
         </button>
       </p>
       <RequestForm draft={test.draft} onInput={draft => onChange({ ...test, draft })} />
-      <div class="comment">
-        <label htmlFor={id}>Must be</label>
-        <select
-          id={id}
-          value={test.wanted}
-          onChange={event => onChange({ ...test, wanted: event.currentTarget.value as DraftTest['wanted'] })}
-        >
-          <option value="">only show it</option>
-          {['Allow', 'Deny', 'Hitl'].map(effect => (
-            <option key={effect}>{effect}</option>
-          ))}
-        </select>
-      </div>
+      <Choice
+        label="Must be"
+        value={test.wanted}
+        options={wishes}
+        onChange={wanted => onChange({ ...test, wanted: wanted as DraftTest['wanted'] })}
+      />
       {explanation !== undefined && (
         <details>
           <summary>Rule by rule</summary>

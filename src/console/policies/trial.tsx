@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Choice } from '../parts/filters.tsx'
+import { Choice } from '../parts/choice.tsx'
 import { makeHref } from '../parts/make-link.ts'
 import { Mark, Method } from '../parts/marks.tsx'
 import { useRead } from '../parts/read.ts'
@@ -39,6 +39,7 @@ export function Trial({ text, isReady, inForce, agentId: given, onTest }: TrialP
       <h2 id="trial">Try it on what was recorded</h2>
       <div class="filters">
         <Choice
+          isFilter
           label="On the requests of"
           value={agentId ?? ''}
           options={[
@@ -49,6 +50,7 @@ export function Trial({ text, isReady, inForce, agentId: given, onTest }: TrialP
           onChange={value => setAgent(value || undefined)}
         />
         <Choice
+          isFilter
           label="That came"
           value={days === undefined ? '' : String(days)}
           options={[
