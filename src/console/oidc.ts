@@ -3,6 +3,7 @@
  * in sessionStorage, and gone when it is used.
  */
 import type { Failure } from './api.ts'
+import { base64url, digestOf } from './digest.ts'
 import { keepDrafts } from './drafts.ts'
 import { signInWithToken } from './session.ts'
 
@@ -51,7 +52,7 @@ export async function leaveForProvider({ authority, clientId, scope }: Provider)
     redirect_uri: redirectUri(),
     scope,
     state: pending.state,
-    code_challenge: await challengeOf(pending.verifier),
+    code_challenge: await digestOf(pending.verifier),
     code_challenge_method: 'S256',
   }
   for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
@@ -103,14 +104,3 @@ async function fetchJson(url: string, init: RequestInit = {}): Promise<Readonly<
 }
 
 const random = (): string => base64url(crypto.getRandomValues(new Uint8Array(32)))
-
-async function challengeOf(verifier: string): Promise<string> {
-  return base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))))
-}
-
-function base64url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
-}

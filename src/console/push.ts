@@ -1,5 +1,6 @@
 /** Pushes to this browser (Web Push), which the person switches on and off. */
 import { call, change, type Failure } from './api.ts'
+import { digestOf } from './digest.ts'
 import workerUrl from './worker.ts?worker&url'
 
 interface TrustedTypes {
@@ -55,7 +56,7 @@ export async function switchOn(): Promise<Failure | undefined> {
 export async function switchOff(): Promise<Failure | undefined> {
   const subscription = await current()
   if (subscription === null) return undefined
-  const failure = await change('DELETE', `/console/push/${await idOf(subscription.endpoint)}`)
+  const failure = await change('DELETE', `/console/push/${await digestOf(subscription.endpoint)}`)
   if (failure !== undefined && failure.status !== 404) return failure
   await subscription.unsubscribe()
   return undefined
@@ -69,13 +70,4 @@ async function untilActive({ installing, waiting, active }: ServiceWorkerRegistr
       if (worker.state === 'activated') resolve()
     })
   })
-}
-
-/** SHA-256, base64url. */
-async function idOf(endpoint: string): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint)))
-  return btoa(String.fromCharCode(...digest))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replace('=', '')
 }

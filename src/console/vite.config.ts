@@ -24,7 +24,10 @@ export default defineConfig({
               test: /policies\/(?:edit|check|seed|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices|trial|tried)\./,
               priority: 1,
             },
-            { name: 'pages', test: /src\/console\/(?:history|grants|agents|policies|make|audit|parts\/(?:choice|filters))\b/ },
+            {
+              name: 'pages',
+              test: /src\/console\/(?:history|grants|agents|policies|make|audit|parts\/(?:choice|filters))\b/,
+            },
           ],
         },
       },

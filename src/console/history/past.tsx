@@ -1,10 +1,9 @@
 import { When } from '../parts/frame.tsx'
 import { makeHref } from '../parts/make-link.ts'
-import { Mark, Method } from '../parts/marks.tsx'
+import { Method } from '../parts/marks.tsx'
 import { Said, Text } from '../parts/text.tsx'
 import { whatOf } from '../queue/what.tsx'
-import { outcomeOf } from '../request/outcome.ts'
-import { toneOf } from '../request/tone.ts'
+import { OutcomeMark } from '../request/outcome-mark.tsx'
 import { hrefOf } from '../router.ts'
 import { mayRead } from '../session.ts'
 import type { PastRequest } from '../types.ts'
@@ -31,7 +30,7 @@ export function Past({ past }: { readonly past: PastRequest }) {
       </span>
       <When at={decidedAt ?? timestamp} />
       <span class="record-more">
-        <Mark text={outcomeOf(past)} tone={toneOf(past)} />
+        <OutcomeMark of={past} />
         <Text
           value={agentName ?? 'an agent that is not registered any more'}
           limit={80}

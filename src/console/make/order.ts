@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { call, query, type Result } from '../api.ts'
 import { type Draft, requestOf } from '../policies/draft.ts'
+import { effects } from '../policies/effects.ts'
 import type { Effect, RuleDraft } from '../types.ts'
 
 export interface Order {
@@ -24,7 +25,6 @@ export interface Order {
 /** A request that was typed, where there is no shape: it is in no address, and gone after a reload. */
 export const typed = signal<Draft | undefined>(undefined)
 
-export const effects: readonly Effect[] = ['Allow', 'Hitl', 'Deny']
 const nothing = 'none'
 
 export function orderOf(given: URLSearchParams): Order {

@@ -1,9 +1,6 @@
 /** At which priority a rule decides a request, and what it then overtakes. */
+import { isMilder } from '../policies/effects.ts'
 import type { Condition, Effect, Policy, RuleDraft } from '../types.ts'
-
-/** At equal priority the stricter one is asked first. */
-const strictness: readonly Effect[] = ['Allow', 'Hitl', 'Deny']
-const rank = (effect: string) => strictness.indexOf(effect)
 
 type Ranked = Policy['rules'][number]
 
@@ -12,7 +9,7 @@ export function leastPriority({ rules }: Pick<Policy, 'rules'>, decidedBy: strin
   const decides = rules.find(({ name }) => name === decidedBy)
   if (decides === undefined) return 0
   const { priority = 0 } = decides
-  return rank(effect) < rank(decides.effect) ? priority + 1 : priority
+  return isMilder(effect, decides.effect) ? priority + 1 : priority
 }
 
 /** Stricter rules that are asked behind it: where they match too, they decide no more. */
@@ -21,7 +18,7 @@ export function overtaken({ rules }: Pick<Policy, 'rules'>, { rule }: Pick<RuleD
   return rules.filter(
     other =>
       other.mode !== 'shadow' &&
-      rank(other.effect) > rank(effect) &&
+      isMilder(effect, other.effect) &&
       (other.priority ?? 0) < own &&
       !excludes(conditions, other.conditions),
   )

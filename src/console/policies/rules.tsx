@@ -4,16 +4,13 @@ import { plural } from '../text.ts'
 import type { Condition, Policy, Rule } from '../types.ts'
 import { writtenValue } from './document.ts'
 import { EffectMark } from './effect.tsx'
-
-/** At equal priority the stricter rule is asked first. */
-const strictness: readonly string[] = ['Deny', 'Hitl', 'Allow']
+import { effects } from './effects.ts'
 
 export function Rules({ policy }: { readonly policy: Policy }) {
   const { rules, hits = [], shadow = [] } = policy
   const inOrder = [...rules].sort(
     (left, right) =>
-      (right.priority ?? 0) - (left.priority ?? 0) ||
-      strictness.indexOf(left.effect) - strictness.indexOf(right.effect),
+      (right.priority ?? 0) - (left.priority ?? 0) || effects.indexOf(right.effect) - effects.indexOf(left.effect),
   )
   const countOf = (name: string | null) => hits.find(({ rule }) => rule === name)?.count ?? 0
   return (

@@ -4,6 +4,7 @@ import { Text } from '../parts/text.tsx'
 import type { Explanation } from '../types.ts'
 import { type Draft, emptyDraft } from './draft.ts'
 import { EffectMark } from './effect.tsx'
+import { effects } from './effects.ts'
 import { Explained } from './explained.tsx'
 import { RequestForm } from './request-form.tsx'
 
@@ -14,12 +15,7 @@ export interface DraftTest {
   readonly wanted: '' | 'Allow' | 'Deny' | 'Hitl'
 }
 
-const wishes = [
-  ['', 'only show it'],
-  ['Allow', 'Allow'],
-  ['Deny', 'Deny'],
-  ['Hitl', 'Hitl'],
-] as const
+const wishes = [['', 'only show it'], ...effects.map(effect => [effect, effect] as const)] as const
 
 const newTest: DraftTest = { draft: emptyDraft, wanted: '' }
 

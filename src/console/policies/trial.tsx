@@ -11,6 +11,7 @@ import { plural, timeText } from '../text.ts'
 import type { AgentPage, PolicySimulation } from '../types.ts'
 import { type Counterexample, Difference } from './difference.tsx'
 import { EffectMark } from './effect.tsx'
+import { isMilder } from './effects.ts'
 import { type Trial as Tried, useTrial } from './tried.ts'
 
 interface TrialProps {
@@ -145,8 +146,6 @@ function Simulated({ found, names }: SimulatedProps) {
   )
 }
 
-const strictness: readonly string[] = ['Allow', 'Hitl', 'Deny']
-
 interface ChangesProps {
   readonly changes: PolicySimulation['changes']
   readonly names: ReadonlyMap<string, string>
@@ -163,7 +162,7 @@ function Changes({ changes, names }: ChangesProps) {
             <span>
               by <Text value={rule ?? 'the default'} limit={200} />
             </span>
-            {strictness.indexOf(after) < strictness.indexOf(before) && <Mark text="milder" tone="warn" />}
+            {isMilder(after, before) && <Mark text="milder" tone="warn" />}
           </span>
           <span class="record-side">
             {plural(count, 'request')} of {plural(agents.length, 'agent')}

@@ -1,7 +1,6 @@
 import { query } from '../api.ts'
 import { now } from '../clock.ts'
 import { Facts } from '../parts/facts.tsx'
-import { Mark } from '../parts/marks.tsx'
 import { type Reading, useRead } from '../parts/read.ts'
 import { Status, Trust } from '../parts/status.tsx'
 import { Said, Text } from '../parts/text.tsx'
@@ -9,8 +8,7 @@ import { whatOf } from '../queue/what.tsx'
 import { hrefOf } from '../router.ts'
 import { agoText } from '../text.ts'
 import type { AgentActivity, HitlRequest, PastRequest, PastRequestPage } from '../types.ts'
-import { outcomeOf } from './outcome.ts'
-import { toneOf } from './tone.ts'
+import { OutcomeMark } from './outcome-mark.tsx'
 
 /** Verdicts that are shown. */
 const mostVerdicts = 5
@@ -63,7 +61,7 @@ function Verdicts({ view: { id, agentId, rule } }: { readonly view: HitlRequest 
 function Verdict({ past }: { readonly past: PastRequest }) {
   return (
     <li>
-      <Mark text={outcomeOf(past)} tone={toneOf(past)} />{' '}
+      <OutcomeMark of={past} />{' '}
       <Text value={whatOf(past) ?? `${past.method} ${past.url}`} limit={120} href={hrefOf('requests', past.id)} />
       <span class="hint"> {agoText(past.decidedAt ?? past.timestamp, now.value)}</span>
       {past.comment !== null && <Said value={past.comment} limit={200} />}

@@ -1,6 +1,6 @@
 import type { HitlRequest, PastRequest, Replay } from '../types.ts'
 
-type Decided = Pick<HitlRequest | PastRequest, 'status' | 'replay' | 'responseStatus'> &
+export type Decided = Pick<HitlRequest | PastRequest, 'status' | 'replay' | 'responseStatus'> &
   Partial<Pick<HitlRequest, 'decidedBy' | 'people'>>
 
 /** The state of a request in a few words, as docs/reviewing.md lists them. */

@@ -4,7 +4,6 @@ import { placeOf } from '../body/url.ts'
 import { now } from '../clock.ts'
 import { AgentBudgets } from '../parts/budgets.tsx'
 import { makeHref } from '../parts/make-link.ts'
-import { Mark } from '../parts/marks.tsx'
 import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { Said, Text } from '../parts/text.tsx'
 import { TimeLeft } from '../parts/time-left.tsx'
@@ -22,10 +21,9 @@ import { Changes, useEarlier } from './changes.tsx'
 import { changesIn } from './differences.ts'
 import { readRequest } from './exact.ts'
 import { Findings } from './findings.tsx'
-import { outcomeOf } from './outcome.ts'
+import { OutcomeMark } from './outcome-mark.tsx'
 import { OutcomeNote } from './outcome-note.tsx'
 import { Sent } from './sent.tsx'
-import { toneOf } from './tone.ts'
 import { expiredText, type VerdictProps, Verdicts } from './verdicts.tsx'
 import { Why } from './why.tsx'
 
@@ -190,7 +188,7 @@ function RequestHead({ view, row }: { readonly view: HitlRequest; readonly row: 
     <header class="request-head">
       <Sentence view={view} />
       <p class="facts">
-        <Mark text={row?.ending === undefined ? outcomeOf(view) : endingText(row.ending)} tone={toneOf(view)} />
+        <OutcomeMark of={view} text={row?.ending && endingText(row.ending)} />
         {waits ? (
           <TimeLeft from={view.timestamp} until={view.expiresAt} hasBar />
         ) : (
