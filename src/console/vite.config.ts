@@ -18,10 +18,10 @@ export default defineConfig({
         codeSplitting: {
           includeDependenciesRecursively: false,
           groups: [
-            // On its page alone.
+            // On its page alone, with the names of the language that are made beside the types.
             {
               name: 'editor',
-              test: /policies\/(?:edit|check|seed|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices|trial|tried)\./,
+              test: /console\/(?:types|policies\/(?:edit|check|seed|text-area|completion|places|diff|diff-view|publish-dialog|tests|kept|origin-notices|trial|tried))\./,
               priority: 1,
             },
             {

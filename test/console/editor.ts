@@ -1,10 +1,11 @@
 /** The editor of policies, without a browser: places, names that complete, differences. */
 import t from 'tap'
 import { openApi } from '../../src/api/openapi.ts'
-import { completionsAt, vocabulary } from '../../src/console/policies/completion.ts'
+import { completionsAt } from '../../src/console/policies/completion.ts'
 import { diffLines, patchOf } from '../../src/console/policies/diff.ts'
 import { documentText, listOperators } from '../../src/console/policies/document.ts'
 import { lineOf, placeOfPath, syntaxProblem } from '../../src/console/policies/places.ts'
+import { vocabulary } from '../../src/console/types.ts'
 import { fieldKinds } from '../../src/policy/language/fields/field-table.ts'
 import { operatorNames, operatorTable } from '../../src/policy/language/operators/operators.ts'
 

@@ -1,53 +1,9 @@
-/** Names of the policy language that complete while a policy is typed. A test compares them with the language. */
+/** Names of the policy language that complete while a policy is typed. */
+import { vocabulary } from '../types.ts'
+import { effects } from './effects.ts'
 import { spotAt } from './places.ts'
 
-const members: Readonly<Record<'policy' | 'rule' | 'condition', readonly string[]>> = {
-  policy: ['name', 'description', 'owner', 'default', 'timezone', 'onUnreadable', 'shadowOf', 'rules'],
-  rule: [
-    ...['name', 'effect', 'conditions', 'priority', 'reason', 'title', 'mode', 'approvals', 'waitSeconds'],
-    ...['whenUndecided', 'chatApproval', 'chatFields', 'onUnreadable', 'riskExempt', 'budget', 'credential', 'silence'],
-  ],
-  condition: ['field', 'operator', 'value', 'quantifier', 'ignoreCase', 'all', 'any', 'not'],
-}
-
-const fields = [
-  ...['input.method', 'input.url', 'input.origin', 'input.scheme', 'input.host', 'input.port', 'input.path'],
-  ...['input.rawPath', 'input.pathSegments', 'input.query', 'input.queryString', 'input.headers', 'input.contentType'],
-  ...[
-    'input.bodyInfo.size',
-    'input.bodyInfo.kind',
-    'input.body',
-    'input.bodyText',
-    'input.destinationIp',
-    'input.destinationClass',
-    'input.clientIp',
-  ],
-  ...['mcp.method', 'mcp.tool', 'mcp.arguments', 'mcp.resource', 'mcp.prompt', 'mcp.batchSize'],
-  ...['llm.provider', 'llm.model', 'llm.stream', 'llm.maxTokens', 'llm.tools', 'llm.messages', 'llm.roles'],
-  ...['llm.costAtMost', 'agent.spendToday', 'agent.spendThisMonth', 'agent.tokensToday', 'budget.used'],
-  ...[
-    'budget.remaining',
-    'llm.promptBytes',
-    'graphql.operation',
-    'graphql.name',
-    'graphql.fields',
-    'agent.id',
-    'agent.name',
-  ],
-  ...['agent.ownerId', 'agent.status', 'agent.policyName', 'agent.ageHours', 'agent.tags', 'agent.claims'],
-  ...['agent.trustScore', 'agent.requestsLastMinute', 'agent.deniedLast10m', 'agent.hitlLast24h'],
-  ...['agent.toolChangesLast24h', 'agent.bytesToday', 'agent.hostSeen', 'time.now', 'time.date', 'time.clock'],
-  ...['time.hour', 'time.dayOfWeek', 'risk.score'],
-]
-
-const operators = [
-  ...['eq', 'ne', 'in', 'notIn', 'hasAll', 'gt', 'gte', 'lt', 'lte', 'between', 'startsWith', 'notStartsWith'],
-  ...['endsWith', 'notEndsWith', 'contains', 'notContains', 'like', 'notLike', 'pathMatches', 'notPathMatches'],
-  ...['hostMatches', 'notHostMatches', 'matches', 'notMatches', 'ipIn', 'notIpIn', 'exists', 'notExists', 'isEmpty'],
-  ...['typeIs', 'detects'],
-]
-
-const effects = ['Allow', 'Deny', 'Hitl']
+const { members, fields, operators } = vocabulary
 
 /** What a member may be. */
 const values: Readonly<Record<string, readonly string[]>> = {
@@ -60,8 +16,6 @@ const values: Readonly<Record<string, readonly string[]>> = {
   whenUndecided: ['accepted', 'refused'],
   quantifier: ['any', 'all'],
 }
-
-export const vocabulary = { members, fields, operators }
 
 export interface Completion {
   readonly words: readonly string[]
