@@ -2,14 +2,26 @@ import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import { type FieldError, StartupError } from '../base/refusals.ts'
 import { requestAdminToken } from './admin-token.ts'
-import type { Configuration } from './configuration.ts'
-import { callJson, findGateway, type JsonCall } from './gateway-address.ts'
-import type { Shell } from './shell.ts'
+import { type Configuration, configOption, readConfiguration } from './configuration.ts'
+import { callJson, findGateway, type GatewayAddress, type JsonCall } from './gateway-address.ts'
+import { jsonOption, type Shell } from './shell.ts'
 
 /** Lines of a help text: how a command finds the gateway, and who it is there. */
 export const gatewayHelp = `The token is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.`
 export const atHelp = `  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration`
+
+/** Options of commands that ask the gateway. */
+export const gatewayOptions = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
+
+/** What these options say. */
+export const askedIn = (
+  shell: Shell,
+  { config, at }: { readonly config?: string; readonly at?: string },
+): AskParts => ({
+  configuration: readConfiguration(shell, config),
+  at,
+})
 
 export interface AskParts {
   readonly configuration: Configuration
@@ -25,7 +37,7 @@ export class GatewayRefusal extends StartupError {}
 /**
  * The answer of an operation of the gateway's API, which openapi.json describes.
  *
- * @throws StartupError when it is not 200; a GatewayRefusal when the call was wrong
+ * @throws StartupError when it says no success; a GatewayRefusal when the call was wrong
  */
 export async function askGateway<T>(
   { env }: Shell,
@@ -34,13 +46,41 @@ export async function askGateway<T>(
 ): Promise<T> {
   const gateway = await findGateway(configuration, at)
   const token = env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
-  const { status, text } = await callJson(gateway, { ...call, token })
+  return answerOf<T>(gateway, { ...call, token }, ({ status, detail = unknown, errors }) =>
+    [`${gateway.name} answered ${status}. ${detail}`, ...errors.map(describe)].join('\n  '),
+  )
+}
+
+/** Why there is no such answer. */
+export interface RefusedCall {
+  readonly status: number
+  readonly detail: string | undefined
+  readonly errors: readonly FieldError[]
+}
+
+export const unknown = 'Is it the gateway?'
+
+export const whyOf = ({ status, detail }: RefusedCall): string => detail ?? `The server answered ${status}. ${unknown}`
+
+/** What an answer says that is not the wanted one. */
+export function refusedIn({ status, text }: { readonly status: number; readonly text: string }): RefusedCall {
   const answer = parseJson(text)
+  // The form that a gateway gives to refusals; of another server both are undefined.
+  const { detail, errors = [] } = (isObject(answer) ? answer : {}) as Partial<RefusedCall>
+  return { status, detail, errors }
+}
+
+/** The same of a gateway that was found. @param explain what people read when it is not as wanted */
+export async function answerOf<T>(
+  gateway: GatewayAddress,
+  call: JsonCall,
+  explain: (refused: RefusedCall) => string,
+): Promise<T> {
+  const answered = await callJson(gateway, call)
+  const { status, text } = answered
+  const answer = status >= 200 && status < 300 ? parseJson(text) : undefined
   // openapi.json describes it.
-  if (status === 200 && (isObject(answer) || Array.isArray(answer))) return answer as T
-  const { detail = 'Is it the gateway?', errors = [] } = isObject(answer) ? answer : {}
-  // openapi.json describes it.
-  const lines = (errors as readonly FieldError[]).map(describe)
+  if (isObject(answer) || Array.isArray(answer)) return answer as T
   const Problem = status >= 400 && status < 500 ? GatewayRefusal : StartupError
-  throw new Problem([`${gateway.name} answered ${status}. ${detail}`, ...lines].join('\n  '))
+  throw new Problem(explain(refusedIn(answered)))
 }

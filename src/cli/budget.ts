@@ -1,15 +1,12 @@
 /** Budgets of a running gateway: what is spent, and raises. */
-import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
-import { StartupError } from '../base/refusals.ts'
 import type { BudgetView, HolderView } from '../budgets/view.ts'
 import { requestAdminToken } from './admin-token.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway, type JsonCall } from './gateway-address.ts'
-import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
+import { findGateway, type JsonCall } from './gateway-address.ts'
+import { type Command, jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
-const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
 const usual = `  --at ADDRESS   address of a gateway, as printed at start; if absent, the address in the configuration
 ${jsonHelp}`
 
@@ -25,10 +22,10 @@ Examples:
   agent-gateway budget list
   agent-gateway budget list --json | jq -r '.budgets[].name'`,
   async run(shell) {
-    const { values } = readArgs(shell, options)
+    const { values } = readArgs(shell, gatewayOptions)
     const budgets = await call<readonly BudgetView[]>(shell, values, { method: 'GET', path: '/budgets' })
-    if (values.json === true) printJson(shell, { ok: true, budgets })
-    else print(shell, ['BUDGET', 'OF', 'LIMIT', 'PER', 'SPENT', 'CALLS', 'HOLDERS', 'RESETS'], budgets.map(budgetRow))
+    const head = ['BUDGET', 'OF', 'LIMIT', 'PER', 'SPENT', 'CALLS', 'HOLDERS', 'RESETS']
+    printResult(shell, values, { ok: true, budgets }, tableLines([head, ...budgets.map(budgetRow)]))
     return 0
   },
 }
@@ -53,13 +50,13 @@ ${configHelp}
 Examples:
   agent-gateway budget show agents-daily --json | jq -r '.items[] | select(.spent >= .limit + .raised) | .holder'`,
   async run(shell) {
-    const { values, positionals } = readArgs(shell, options, 1)
+    const { values, positionals } = readArgs(shell, gatewayOptions, 1)
     const [name] = positionals
     if (name === undefined) throw new UsageError('name a budget')
     const path = `/budgets/${encodeURIComponent(name)}?pageSize=200`
     const page = await call<{ readonly items: readonly ShownHolder[] }>(shell, values, { method: 'GET', path })
-    if (values.json === true) printJson(shell, { ok: true, ...page })
-    else print(shell, ['HOLDER', 'NAME', 'SPENT', 'RESERVED', 'LIMIT', 'RAISED', 'CALLS'], page.items.map(holderRow))
+    const head = ['HOLDER', 'NAME', 'SPENT', 'RESERVED', 'LIMIT', 'RAISED', 'CALLS']
+    printResult(shell, values, { ok: true, ...page }, tableLines([head, ...page.items.map(holderRow)]))
     return 0
   },
 }
@@ -82,7 +79,7 @@ ${configHelp}
 Examples:
   agent-gateway budget raise agents-daily 0b8e8a4e-0f43-4c1b-9d0c-6a1f0a3c2b11 5 --comment "the migration of today"`,
   async run(shell) {
-    const { values, positionals } = readArgs(shell, { ...options, comment: { type: 'string' } }, 3)
+    const { values, positionals } = readArgs(shell, { ...gatewayOptions, comment: { type: 'string' } }, 3)
     const [name, holder, amount] = positionals
     if (name === undefined || holder === undefined || amount === undefined) {
       throw new UsageError('name a budget, a holder and an amount')
@@ -91,43 +88,21 @@ Examples:
     if (!(body.amount > 0)) throw new UsageError('the amount must be a number above 0')
     const path = `/budgets/${encodeURIComponent(name)}/raises`
     const raised = await call<ShownHolder>(shell, values, { method: 'POST', path, body })
-    if (values.json === true) printJson(shell, { ok: true, ...raised })
-    else {
-      const all = amountText((raised.limit ?? 0) + raised.raised, raised)
-      shell.print(
-        `${raised.budget} of ${raised.holderName ?? raised.holder}: ${amountText(raised.spent, raised)} of ${all}`,
-      )
-    }
+    const all = amountText((raised.limit ?? 0) + raised.raised, raised)
+    const text = `${raised.budget} of ${raised.holderName ?? raised.holder}: ${amountText(raised.spent, raised)} of ${all}`
+    printResult(shell, values, { ok: true, ...raised }, [text])
     return 0
   },
 }
 
-interface Given {
-  readonly config?: string | undefined
-  readonly at?: string | undefined
-}
-
-/** @throws StartupError when the gateway refuses it */
-async function call<T>(shell: Shell, given: Given, asked: Omit<JsonCall, 'token'>): Promise<T> {
-  const configuration = readConfiguration(shell, given.config)
-  const gateway = await findGateway(configuration, given.at)
+/** As the first admin. @throws StartupError when the gateway refuses it */
+async function call<T>(shell: Shell, given: Parameters<typeof askedIn>[1], asked: JsonCall): Promise<T> {
+  const { configuration, at } = askedIn(shell, given)
+  const gateway = await findGateway(configuration, at)
   const token = await requestAdminToken(configuration, gateway)
-  const { status, text } = await callJson(gateway, { ...asked, token })
-  const answer = parseJson(text)
-  // openapi.json describes it.
-  if (status === 200 || status === 201) return answer as T
-  throw new StartupError(`${gateway.name} answered ${status}. ${whyOf(answer)}`)
-}
-
-function whyOf(answer: unknown): string {
-  if (!isObject(answer)) return 'Is it the gateway?'
-  const errors = Array.isArray(answer['errors']) ? answer['errors'] : []
-  const [first] = errors.filter(isObject)
-  return first === undefined ? String(answer['detail']) : `${first['field']} ${first['message']}.`
-}
-
-function print(shell: Shell, head: readonly string[], rows: readonly (readonly string[])[]): void {
-  for (const line of tableLines([head, ...rows])) shell.print(line)
+  return answerOf<T>(gateway, { ...asked, token }, ({ status, detail = unknown, errors: [first] }) => {
+    return `${gateway.name} answered ${status}. ${first === undefined ? detail : `${first.field} ${first.message}.`}`
+  })
 }
 
 /** An amount with its unit; null: there is no limit. */

@@ -1,17 +1,16 @@
 /** The certificate authority of the forward proxy. */
 import { X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
-import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
 import { StartupError } from '../base/refusals.ts'
 import { certificatesIn } from '../intercept/authority.ts'
 import { type NameConstraints, parsePermitted } from '../intercept/name-constraints.ts'
 import { authorityFile, createStoredAuthority } from '../intercept/stored-authority.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { requestAdminToken } from './admin-token.ts'
-import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { answerOf, refusedIn, whyOf } from './ask-gateway.ts'
+import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
-import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { type Command, jsonHelp, jsonOption, printJson, readArgs, UsageError } from './shell.ts'
 
 const addressOption = { at: { type: 'string' } } as const
 const addressHelp = `  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
@@ -58,10 +57,11 @@ Example:
  * @throws StartupError when it does not answer
  */
 export async function requestAuthority(gateway: GatewayAddress): Promise<string | undefined> {
-  const { status, text } = await callJson(gateway, { method: 'GET', path: '/forward-proxy/ca.pem' })
+  const answer = await callJson(gateway, { method: 'GET', path: '/forward-proxy/ca.pem' })
+  const { status, text } = answer
   if (status === 404) return undefined
   if (status === 200 && text.startsWith('-----BEGIN CERTIFICATE-----')) return text
-  throw new StartupError(`${gateway.name} did not give its certificate authority. ${detailOf(text, status)}`)
+  throw new StartupError(`${gateway.name} did not give its certificate authority. ${whyOf(refusedIn(answer))}`)
 }
 
 const shown = ({ subject, fingerprint256, validTo }: X509Certificate) => ({
@@ -139,23 +139,17 @@ Example:
     const permit = values['permit-all'] ? [] : values.permit
     if (permit !== undefined) constraintsOf(permit)
     const body = { ...(permit && { permit }), keepOld: values['drop-old'] !== true }
-    const token = await adminToken(shell, configuration, gateway)
+    const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
     const call = { method: 'POST', path: '/forward-proxy/ca/rotate', body, token } as const
-    const { status, text } = await callJson(gateway, call)
-    const answer = parseJson(text)
-    if (status !== 200 || !isObject(answer)) {
-      throw new StartupError(`${gateway.name} did not rotate it. ${detailOf(text, status)}`)
-    }
-    shell.print(`SHA-256 ${answer['fingerprint']}, valid until ${answer['validUntil']}`)
+    const rotated = await answerOf<Rotated>(gateway, call, refused => {
+      return `${gateway.name} did not rotate it. ${whyOf(refused)}`
+    })
+    shell.print(`SHA-256 ${rotated.fingerprint}, valid until ${rotated.validUntil}`)
     return 0
   },
 }
 
-const adminToken = async ({ env }: Shell, configuration: Configuration, gateway: GatewayAddress): Promise<string> =>
-  env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
-
-function detailOf(text: string, status: number): string {
-  const answer = parseJson(text)
-  const detail = isObject(answer) ? answer['detail'] : undefined
-  return typeof detail === 'string' ? detail : `The server answered ${status}. Is it the gateway?`
+interface Rotated {
+  readonly fingerprint: string
+  readonly validUntil: string
 }

@@ -5,16 +5,15 @@ import { formatProblem } from '../config/given.ts'
 import { type Config, schema } from '../config/schema.ts'
 import { checkReceivers } from '../gateway/receivers.ts'
 import { describeStorage } from '../gateway/storage.ts'
-import { openUpstreams } from '../gateway/upstreams.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
 import type { PreparedSet } from '../policies/entry.ts'
 import { decisionSettings, readPolicies, soloRulebooks } from '../policies/language.ts'
 import { createSelfTest } from '../policies/policy-tests.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { systemLookup } from '../upstream/system-lookup.ts'
 import { type Configuration, configHelp, configOption, readConfiguration, tryConfiguration } from './configuration.ts'
 import { machineChecks } from './machine.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
+import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway check [--json] [--config FILE]
 
@@ -82,7 +81,7 @@ async function startProblems(configuration: Configuration, env: Environment): Pr
   const { config, baseDirectory } = configuration
   const parts = [
     readCurrentCertificate(config, baseDirectory, systemClock.now()),
-    tryUpstreams(config, baseDirectory, env),
+    tryUpstreams(configuration, env),
     tryStorage(config, baseDirectory),
     ...machineChecks(configuration),
   ]
@@ -98,8 +97,8 @@ async function tryStorage(config: Config, baseDirectory: string): Promise<void> 
   describeStorage({ config, baseDirectory })
 }
 
-async function tryUpstreams(config: Config, baseDirectory: string, env: Environment): Promise<void> {
-  const upstreams = await openUpstreams(config, baseDirectory, { clock: systemClock, lookup: systemLookup, env })
+async function tryUpstreams(configuration: Configuration, env: Environment): Promise<void> {
+  const upstreams = await upstreamsOf(configuration, env)
   upstreams.connections.close()
-  checkReceivers(config)
+  checkReceivers(configuration.config)
 }

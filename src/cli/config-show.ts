@@ -1,6 +1,6 @@
 import { type ShownSetting, showSettings } from '../config/shown.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
+import { jsonHelp, jsonOption, printResult, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway config show [--json] [--config FILE]
 
@@ -18,8 +18,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, ...jsonOption })
   const { config, given } = readConfiguration(shell, values.config)
   const settings = showSettings(config, given)
-  if (values.json === true) printJson(shell, { settings })
-  else for (const line of table(settings)) shell.print(line)
+  printResult(shell, values, { settings }, table(settings))
   return 0
 }
 

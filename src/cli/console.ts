@@ -1,10 +1,9 @@
-import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
 import { StartupError } from '../base/refusals.ts'
 import { consoleUrlOf } from '../gateway/base.ts'
 import { requestAdminToken } from './admin-token.ts'
+import { answerOf, type RefusedCall, whyOf } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
+import { findGateway, type GatewayAddress } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
@@ -52,11 +51,7 @@ function baseOf({ name }: GatewayAddress, given: string | undefined): string {
 }
 
 async function requestCode(gateway: GatewayAddress, token: string, agent: string | undefined): Promise<string> {
-  const body = agent === undefined ? {} : { agent }
-  const { status, text } = await callJson(gateway, { method: 'POST', path: '/console/codes', body, token })
-  const answer = parseJson(text)
-  const { code, detail } = isObject(answer) ? answer : {}
-  if (status === 201 && typeof code === 'string') return code
-  const why = typeof detail === 'string' ? detail : `The server answered ${status}. Is it the gateway?`
-  throw new StartupError(`${gateway.name} gave no link. ${why}`)
+  const call = { method: 'POST', path: '/console/codes', body: agent === undefined ? {} : { agent }, token } as const
+  const explain = (refused: RefusedCall) => `${gateway.name} gave no link. ${whyOf(refused)}`
+  return (await answerOf<{ readonly code: string }>(gateway, call, explain)).code
 }

@@ -17,14 +17,20 @@ import type { SourceParts } from '../credentials/obtain.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { Granted } from '../credentials/stored-row.ts'
 import type { AccountView, CredentialView } from '../credentials/view.ts'
-import { openUpstreams } from '../gateway/upstreams.ts'
-import { systemClock } from '../runtime/clock.ts'
-import { systemLookup } from '../upstream/system-lookup.ts'
-import { type AskParts, askGateway, atHelp, GatewayRefusal, gatewayHelp } from './ask-gateway.ts'
-import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import {
+  type AskParts,
+  askedIn,
+  askGateway,
+  atHelp,
+  GatewayRefusal,
+  gatewayHelp,
+  gatewayOptions,
+} from './ask-gateway.ts'
+import { type Configuration, configHelp } from './configuration.ts'
 import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
 import { openLoopback } from './loopback.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway credential connect NAME [--agent ID | --owner OWNER] [--device] [--port PORT] [--param NAME=VALUE]... [--json] [--at ADDRESS] [--config FILE]
 
@@ -47,9 +53,7 @@ Examples:
   agent-gateway credential connect drive --param access_type=offline --param prompt=consent`
 
 const options = {
-  ...configOption,
-  ...jsonOption,
-  at: { type: 'string' },
+  ...gatewayOptions,
   ...accountOptions,
   device: { type: 'boolean' },
   port: { type: 'string' },
@@ -67,13 +71,14 @@ export async function run(shell: Shell): Promise<number> {
   const port = Number(values.port ?? 0)
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError('--port must be a port')
   const given = { more: paramsIn(values.param ?? []), port, isDevice: values.device === true }
-  const configuration = readConfiguration(shell, values.config)
+  const parts = askedIn(shell, values)
+  const { configuration } = parts
   const urls = { authorizationUrl: values['authorization-url'], deviceUrl: values['device-url'] }
   const account = accountIn(values)
   const setting = settingOf(name, configuration, account)
-  const asked = { parts: { configuration, at: values.at }, shell, setting }
+  const asked = { parts, shell, setting }
   const isConnected = await hasGrant(asked)
-  const stored = await withServers({ shell, configuration }, async servers => {
+  const stored = await withServers(shell, configuration, async servers => {
     let granted: Granted | undefined
     const onUntaken = (untaken: Granted) => {
       granted = untaken
@@ -144,18 +149,13 @@ function settingOf(name: string, { config, file }: Configuration, account: Accou
   return setting
 }
 
-interface ConsentPlace {
-  readonly shell: Shell
-  readonly configuration: Configuration
-}
-
 /** What the gateway's own requests need, as long as `use` takes. */
 async function withServers<T>(
-  { shell, configuration: { config, baseDirectory } }: ConsentPlace,
+  { env }: Shell,
+  configuration: Configuration,
   use: (parts: SourceParts) => Promise<T>,
 ): Promise<T> {
-  const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
-  const upstreams = await openUpstreams(config, baseDirectory, given)
+  const upstreams = await upstreamsOf(configuration, env)
   try {
     const parts = upstreams.keptCredentials?.sourceParts
     if (parts === undefined) throw new Error('cannot happen: a command has no other threads')

@@ -4,11 +4,9 @@ import { writeYaml } from '../config/write-yaml.ts'
 import { protectedResource, registeredClient } from '../credentials/mcp-server.ts'
 import { CredentialError } from '../credentials/state.ts'
 import { askWith, discovered } from '../credentials/token-server.ts'
-import { openUpstreams } from '../gateway/upstreams.ts'
-import { systemClock } from '../runtime/clock.ts'
-import { systemLookup } from '../upstream/system-lookup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway credential discover URL [--register] [--redirect-uri URL] [--json] [--config FILE]
 
@@ -45,9 +43,7 @@ export async function run(shell: Shell): Promise<number> {
   const [url = ''] = positionals
   const problem = httpsUrl(url)
   if (problem !== undefined) throw new UsageError(`URL ${problem}`)
-  const { config, baseDirectory } = readConfiguration(shell, values.config)
-  const given = { clock: systemClock, lookup: systemLookup, env: shell.env }
-  const upstreams = await openUpstreams(config, baseDirectory, given)
+  const upstreams = await upstreamsOf(readConfiguration(shell, values.config), shell.env)
   try {
     const ask = askWith(upstreams.ownRequests, AbortSignal.timeout(longestMs), askMs)
     const { issuers, scopes } = await protectedResource(url, ask)

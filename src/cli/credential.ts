@@ -1,11 +1,10 @@
 /** Credentials of a running gateway: how they are, and the end of what people granted. */
 import type { CredentialView } from '../credentials/view.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { type Command, jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
+import { type Command, jsonHelp, printJson, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
-const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
 /** Whose account is meant, of a credential that has several. */
 export const accountOptions = { agent: { type: 'string' }, owner: { type: 'string' } } as const
 
@@ -28,17 +27,11 @@ ${configHelp}
 Examples:
   agent-gateway credential list --json | jq -r '.credentials[] | select(.state == "needed") | .name'`,
   async run(shell) {
-    const { values } = readArgs(shell, options)
-    const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
-    const credentials = await askGateway<readonly CredentialView[]>(shell, parts, {
-      method: 'GET',
-      path: '/credentials',
-    })
-    if (values.json === true) printJson(shell, { ok: true, credentials })
-    else {
-      const head = ['CREDENTIAL', 'TYPE', 'STATE', 'UNTIL', 'LAST USED', 'HOSTS', 'PROBLEM']
-      for (const line of tableLines([head, ...credentials.map(rowOf)])) shell.print(line)
-    }
+    const { values } = readArgs(shell, gatewayOptions)
+    const call = { method: 'GET', path: '/credentials' } as const
+    const credentials = await askGateway<readonly CredentialView[]>(shell, askedIn(shell, values), call)
+    const head = ['CREDENTIAL', 'TYPE', 'STATE', 'UNTIL', 'LAST USED', 'HOSTS', 'PROBLEM']
+    printResult(shell, values, { ok: true, credentials }, tableLines([head, ...credentials.map(rowOf)]))
     return 0
   },
 }
@@ -60,19 +53,11 @@ ${configHelp}
 
 Examples:
   agent-gateway credential test sheets`,
-  run: shell => renew(shell, readArgs(shell, options, 1)),
-}
-
-interface NamedArgs {
-  readonly values: { readonly config?: string; readonly at?: string; readonly json?: boolean }
-  readonly positionals: readonly string[]
-}
-
-async function renew(shell: Shell, { values, positionals }: NamedArgs): Promise<number> {
-  const name = nameIn(positionals)
-  const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
-  const path = `/credentials/${encodeURIComponent(name)}/renew`
-  return printState(shell, values, await askGateway<CredentialView>(shell, parts, { method: 'POST', path }))
+  async run(shell) {
+    const { values, positionals } = readArgs(shell, gatewayOptions, 1)
+    const call = { method: 'POST', path: `/credentials/${encodeURIComponent(nameIn(positionals))}/renew` } as const
+    return printState(shell, values, await askGateway<CredentialView>(shell, askedIn(shell, values), call))
+  },
 }
 
 /** The exit code. */
@@ -99,14 +84,15 @@ ${configHelp}
 Examples:
   agent-gateway credential disconnect calendar`,
   async run(shell) {
-    const { values, positionals } = readArgs(shell, { ...options, ...accountOptions }, 1)
+    const { values, positionals } = readArgs(shell, { ...gatewayOptions, ...accountOptions }, 1)
     const name = nameIn(positionals)
-    const parts = { configuration: readConfiguration(shell, values.config), at: values.at }
+    const parts = askedIn(shell, values)
     const path = `/credentials/${encodeURIComponent(name)}/token?${new URLSearchParams(accountIn(values))}`
     const { revoked } = await askGateway<{ readonly revoked: boolean }>(shell, parts, { method: 'DELETE', path })
-    if (values.json === true) printJson(shell, { ok: true, revoked })
-    else if (revoked) shell.print(`${name} is disconnected, and its token revoked.`)
-    else shell.print(`${name} is disconnected. Its server has revoked nothing: revoke the access there by hand.`)
+    const how = revoked
+      ? ', and its token revoked.'
+      : '. Its server has revoked nothing: revoke the access there by hand.'
+    printResult(shell, values, { ok: true, revoked }, [`${name} is disconnected${how}`])
     return 0
   },
 }

@@ -1,8 +1,6 @@
 import { asError } from '../base/as-error.ts'
 import { StartupError } from '../base/refusals.ts'
-import { openUpstreams } from '../gateway/upstreams.ts'
 import { inTime, systemClock } from '../runtime/clock.ts'
-import { systemLookup } from '../upstream/system-lookup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { certificateFindings } from './doctor/certificates.ts'
 import { collectorFindings } from './doctor/collector.ts'
@@ -11,7 +9,8 @@ import { dataFindings, fileFindings } from './doctor/machine.ts'
 import { providerFindings } from './doctor/provider.ts'
 import { receiverFindings } from './doctor/receivers.ts'
 import { type CheckResult, type DoctorParts, fail } from './doctor/result.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
+import { jsonHelp, jsonOption, printResult, readArgs, type Shell } from './shell.ts'
+import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway doctor [--json] [--config FILE]
 
@@ -43,10 +42,7 @@ const limitMs = 5_000
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, ...jsonOption })
   const configuration = readConfiguration(shell, values.config)
-  const { config, baseDirectory } = configuration
-  const upstreams = await openUpstreams(config, baseDirectory, {
-    ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
-  })
+  const upstreams = await upstreamsOf(configuration, shell.env)
   const stop = new AbortController()
   const parts: DoctorParts = { ...configuration, env: shell.env, clock: systemClock, upstreams, signal: stop.signal }
   const findings = (
@@ -55,8 +51,7 @@ export async function run(shell: Shell): Promise<number> {
   stop.abort()
   upstreams.connections.close()
   const ok = findings.every(({ level }) => level !== 'fail')
-  if (values.json === true) printJson(shell, { ok, findings })
-  else for (const line of findings.flatMap(linesOf)) shell.print(line)
+  printResult(shell, values, { ok, findings }, findings.flatMap(linesOf))
   // What did not answer in time must not keep the process.
   if (findings.some(({ isLate }) => isLate)) shell.exit(ok ? 0 : 1)
   return ok ? 0 : 1

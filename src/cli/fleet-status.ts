@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseJson } from '../base/json.ts'
-import { isObject } from '../base/records.ts'
-import { StartupError } from '../base/refusals.ts'
 import type { MemberState } from '../fleet/view.ts'
 import { requestAdminToken } from './admin-token.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
+import { findGateway, type GatewayAddress } from './gateway-address.ts'
+import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
 export const help = `usage: agent-gateway fleet status [--members N] [--json] [--at ADDRESS] [--config FILE]
@@ -24,7 +22,7 @@ Examples:
   agent-gateway fleet status --members 3
   agent-gateway fleet status --json | jq -r '.members[] | select(.state != "Serving") | .name'`
 
-const options = { ...configOption, ...jsonOption, at: { type: 'string' }, members: { type: 'string' } } as const
+const options = { ...gatewayOptions, members: { type: 'string' } } as const
 
 interface ShownMember {
   readonly name: string
@@ -50,8 +48,8 @@ const usualMs = 2_000
 export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, options)
   const wanted = countOf(values.members)
-  const configuration = readConfiguration(shell, values.config)
-  const gateway = await findGateway(configuration, values.at)
+  const { configuration, at } = askedIn(shell, values)
+  const gateway = await findGateway(configuration, at)
   const token = await requestAdminToken(configuration, gateway)
   const first = await readFleet(gateway, token)
   // While changes are made, each gateway is always some milliseconds behind.
@@ -74,14 +72,10 @@ function countOf(given: string | undefined): number {
   return Number(given ?? 1)
 }
 
-async function readFleet(gateway: GatewayAddress, token: string): Promise<FleetReport> {
-  const { status, text } = await callJson(gateway, { method: 'GET', path: '/fleet', token })
-  const answer = parseJson(text)
-  // openapi.json describes it.
-  if (status === 200 && isObject(answer)) return answer as unknown as FleetReport
-  const why = isObject(answer) && typeof answer['detail'] === 'string' ? answer['detail'] : 'Is it the gateway?'
-  throw new StartupError(`${gateway.name} answered ${status}. ${why}`)
-}
+const readFleet = (gateway: GatewayAddress, token: string): Promise<FleetReport> =>
+  answerOf(gateway, { method: 'GET', path: '/fleet', token }, ({ status, detail = unknown }) => {
+    return `${gateway.name} answered ${status}. ${detail}`
+  })
 
 function missing({ length }: readonly ShownMember[], wanted: number): readonly string[] {
   return length < wanted ? [`${wanted - length} of ${wanted} gateways are missing`] : []

@@ -1,14 +1,13 @@
 import { receiversOf } from '../gateway/receivers.ts'
 import { testChannels } from '../gateway/slack.ts'
-import { openUpstreams } from '../gateway/upstreams.ts'
 import type { HitlEvent } from '../hitl/events.ts'
 import type { TestedService } from '../hitl/push/push.ts'
 import type { Receiver } from '../hitl/receiver.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { systemLookup } from '../upstream/system-lookup.ts'
-import { type AskParts, askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell } from './shell.ts'
+import { type AskParts, askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
+import { jsonHelp, printJson, readArgs, type Shell } from './shell.ts'
+import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway hitl test-message [--json] [--config FILE] [--at ADDRESS]
 
@@ -23,8 +22,6 @@ ${gatewayHelp}
 Examples:
   agent-gateway hitl test-message --config /etc/agent-gateway/gateway.yaml`
 
-const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
-
 interface TestedReceiver {
   readonly name: string
   readonly ok: boolean
@@ -32,17 +29,15 @@ interface TestedReceiver {
 }
 
 export async function run(shell: Shell): Promise<number> {
-  const { values } = readArgs(shell, options)
-  const configuration = readConfiguration(shell, values.config)
-  const { config, baseDirectory } = configuration
-  const upstreams = await openUpstreams(config, baseDirectory, {
-    ...{ clock: systemClock, lookup: systemLookup, env: shell.env },
-  })
+  const { values } = readArgs(shell, gatewayOptions)
+  const asked = askedIn(shell, values)
+  const { config } = asked.configuration
+  const upstreams = await upstreamsOf(asked.configuration, shell.env)
   try {
     const others = testChannels(config, upstreams.ownRequests)
     const { post } = upstreams.ownRequests
     const receivers = receiversOf({ config, clock: systemClock, upstreams, post, others })
-    const pushes = config.HumanInTheLoop.Push.Enabled ? testPushes(shell, { configuration, at: values.at }) : []
+    const pushes = config.HumanInTheLoop.Push.Enabled ? testPushes(shell, asked) : []
     const tested = [...(await Promise.all(receivers.map(test))), ...(await pushes)]
     if (values.json === true) printJson(shell, { receivers: tested })
     else print(shell, tested)

@@ -2,7 +2,7 @@ import { differenceOf, type PolicyDifference } from '../policy/diff/difference.t
 import type { MilderRequest } from '../policy/diff/examples.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readOnePolicy } from './one-policy.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy diff OLD NEW [--fail-on wider] [--markdown] [--json] [--config FILE]
 
@@ -36,8 +36,7 @@ export async function run(shell: Shell): Promise<number> {
   const before = await readOnePolicy(oldFile, configuration)
   const after = await readOnePolicy(newFile, configuration)
   const result = differenceOf(before, after)
-  if (values.json === true) printJson(shell, result)
-  else for (const line of values.markdown === true ? markdownOf(result) : linesOf(result)) shell.print(line)
+  printResult(shell, values, result, values.markdown === true ? markdownOf(result) : linesOf(result))
   return values['fail-on'] === 'wider' && result.wider !== 'no' ? failed : 0
 }
 

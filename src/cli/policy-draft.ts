@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import type { MadeDraft } from '../policies/draft.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
 import { readCurl } from './curl.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy draft --hitl ID [OPTIONS]
        agent-gateway policy draft --agent ID [OPTIONS] -- curl ...
@@ -27,8 +27,7 @@ Example:
   agent-gateway policy draft --hitl q1w2e3 --open 'segment 3' --effect Allow`
 
 const options = {
-  ...configOption,
-  ...jsonOption,
+  ...gatewayOptions,
   hitl: { type: 'string' },
   agent: { type: 'string' },
   shape: { type: 'string' },
@@ -36,7 +35,6 @@ const options = {
   effect: { type: 'string' },
   name: { type: 'string' },
   test: { type: 'string' },
-  at: { type: 'string' },
 } as const
 
 export async function run(shell: Shell): Promise<number> {
@@ -53,8 +51,8 @@ export async function run(shell: Shell): Promise<number> {
     ...(effect && { effect }),
     ...(name && { name }),
   }
-  const where = { configuration: readConfiguration(shell, values.config), at: values.at }
-  const made = await askGateway<MadeDraft>(shell, where, { method: 'POST', path: '/policies/drafts', body })
+  const call = { method: 'POST', path: '/policies/drafts', body } as const
+  const made = await askGateway<MadeDraft>(shell, askedIn(shell, values), call)
   if (values.test !== undefined && made.test !== null) await writeFile(values.test, made.test)
   if (values.json === true) {
     printJson(shell, made)

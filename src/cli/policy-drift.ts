@@ -1,7 +1,7 @@
 import type { Drift, DriftedShape } from '../policies/drift.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
+import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy drift NAME [--json] [--at ADDRESS] [--config FILE]
 
@@ -17,8 +17,6 @@ ${configHelp}
 Example:
   agent-gateway policy drift support-agent`
 
-const options = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
-
 type DriftAnswer = Omit<Drift, 'uncovered' | 'stopped'> & {
   readonly uncovered: readonly ListedShape[]
   readonly stopped: readonly ListedShape[]
@@ -27,14 +25,12 @@ type DriftAnswer = Omit<Drift, 'uncovered' | 'stopped'> & {
 type ListedShape = Omit<DriftedShape, 'lastAt'> & { readonly lastAt: string }
 
 export async function run(shell: Shell): Promise<number> {
-  const { values, positionals } = readArgs(shell, options, 1)
+  const { values, positionals } = readArgs(shell, gatewayOptions, 1)
   const [name] = positionals
   if (name === undefined) throw new UsageError('NAME is missing')
-  const configuration = readConfiguration(shell, values.config)
   const call = { method: 'GET', path: `/policies/${encodeURIComponent(name)}/drift` } as const
-  const answer = await askGateway<DriftAnswer>(shell, { configuration, at: values.at }, call)
-  if (values.json === true) printJson(shell, answer)
-  else for (const line of linesOf(answer)) shell.print(line)
+  const answer = await askGateway<DriftAnswer>(shell, askedIn(shell, values), call)
+  printResult(shell, values, answer, linesOf(answer))
   return 0
 }
 

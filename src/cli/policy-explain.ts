@@ -9,7 +9,7 @@ import { systemClock } from '../runtime/clock.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readCurl } from './curl.ts'
 import { readOnePolicy } from './one-policy.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy explain POLICY [--request FILE] [--method M] [--url URL] [--header 'NAME: VALUE']...
                                     [--data BODY] [--json] [--config FILE]
@@ -51,8 +51,7 @@ export async function run(shell: Shell): Promise<number> {
   const rulebook = await rulebookOf(policy, readConfiguration(shell, values.config))
   const explained = explainDescription(rulebook, given, systemClock.now())
   if ('problem' in explained) throw new StartupError(explained.problem)
-  if (values.json === true) printJson(shell, explained)
-  else for (const line of linesOf(explained)) shell.print(line)
+  printResult(shell, values, explained, linesOf(explained))
   return 0
 }
 

@@ -1,9 +1,9 @@
 import type { Simulation } from '../policies/simulate.ts'
 import { formatPolicy } from '../policy/language/format.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
-import { configHelp, configOption, readConfiguration } from './configuration.ts'
+import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { configHelp } from './configuration.ts'
 import { readOnePolicy } from './one-policy.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { sinceOf } from './since.ts'
 
 export const help = `usage: agent-gateway policy simulate FILE [--agent ID] [--since DAYS] [--fail-on WHAT] [--json] [--at ADDRESS]
@@ -25,12 +25,10 @@ Example:
   agent-gateway policy simulate policies/support-agent.yaml --since 7d --fail-on new-deny,new-allow`
 
 const options = {
-  ...configOption,
-  ...jsonOption,
+  ...gatewayOptions,
   agent: { type: 'string', multiple: true },
   since: { type: 'string' },
   'fail-on': { type: 'string' },
-  at: { type: 'string' },
 } as const
 
 /** Exit code when --fail-on applies. */
@@ -50,17 +48,16 @@ export async function run(shell: Shell): Promise<number> {
   const wanted = values['fail-on']?.split(',') ?? []
   const unknown = wanted.find(what => !Object.hasOwn(failures, what))
   if (unknown !== undefined) throw new UsageError(`--fail-on must be of ${Object.keys(failures).join(', ')}`)
-  const configuration = readConfiguration(shell, values.config)
+  const asked = askedIn(shell, values)
   const since = sinceOf(values.since)
   const body = {
-    policy: formatPolicy((await readOnePolicy(file, configuration)).policy),
+    policy: formatPolicy((await readOnePolicy(file, asked.configuration)).policy),
     ...(values.agent === undefined ? {} : { agentIds: values.agent }),
     ...(since === 0 ? {} : { since: new Date(since).toISOString() }),
   }
   const call = { method: 'POST', path: '/policies/simulate', body } as const
-  const answer = await askGateway<SimulationAnswer>(shell, { configuration, at: values.at }, call)
-  if (values.json === true) printJson(shell, answer)
-  else for (const line of linesOf(answer)) shell.print(line)
+  const answer = await askGateway<SimulationAnswer>(shell, asked, call)
+  printResult(shell, values, answer, linesOf(answer))
   const effects = wanted.map(what => failures[what])
   return answer.changes.some(({ after }) => effects.includes(after)) ? failed : 0
 }

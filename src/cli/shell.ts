@@ -45,6 +45,17 @@ export function printJson(shell: Shell, result: object): void {
   shell.print(printableJson(JSON.stringify(result)))
 }
 
+/** With --json the result, else the lines for people. */
+export function printResult(
+  shell: Shell,
+  { json }: { readonly json?: boolean | undefined },
+  result: object,
+  lines: readonly string[],
+): void {
+  if (json === true) printJson(shell, result)
+  else for (const line of lines) shell.print(line)
+}
+
 /**
  * The options and operands of a command.
  *
