@@ -3,6 +3,7 @@ import { budgetName, hostAndPort, timeZone, uuid } from './formats.ts'
 import {
   boolean,
   choice,
+  entriesProblem,
   integer,
   list,
   objects,
@@ -62,17 +63,13 @@ export const readsUsage = ({ Budgets }: { readonly Budgets: readonly BudgetSetti
 
 /** What is wrong with the entries; undefined: nothing. */
 export function budgetsProblem(entries: readonly BudgetSettings[]): string | undefined {
-  const problems = entries.flatMap((entry, index) => {
-    const problem = problemOf(entry, entries.slice(0, index))
-    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-  })
-  if (entries.length > maxBudgets) problems.unshift(`must have at most ${maxBudgets} entries`)
-  const together = tooManyTogether(entries)
-  if (together !== undefined) {
-    const names = together.map(({ Name }) => Name).join(', ')
-    problems.push(`at most ${maxTogether} may apply to one call, and these may: ${names}`)
-  }
-  return problems.length === 0 ? undefined : problems.join('; ')
+  const names = tooManyTogether(entries)?.map(({ Name }) => Name)
+  const problems = [
+    entries.length > maxBudgets && `must have at most ${maxBudgets} entries`,
+    entriesProblem(entries, problemOf),
+    names && `at most ${maxTogether} may apply to one call, and these may: ${names.join(', ')}`,
+  ]
+  return problems.filter(Boolean).join('; ') || undefined
 }
 
 const maxBudgets = 100

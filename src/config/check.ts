@@ -5,14 +5,14 @@ import { credentialsProblem, secretsProblem } from './credentials.ts'
 import type { ConfigFindings, ConfigProblem } from './given.ts'
 import { linkProblem, mailProblem, pushProblem, serviceProblem, slackProblem } from './receivers.ts'
 import { type Config, schema } from './schema.ts'
-import { type Setting, settingsOf } from './setting.ts'
+import { entriesProblem, type Setting, settingsOf } from './setting.ts'
 import { upstreamsProblem } from './upstreams.ts'
 
 /** A rule over several settings. The problem stands at the first of them that was given. */
 interface CrossCheck {
   readonly settings: readonly [Setting<unknown>, ...Setting<unknown>[]]
   /** Says what must be when something is wrong. Called only when each of the settings is valid. */
-  readonly problem: (config: Config) => string | false
+  readonly problem: (config: Config) => string | false | undefined
 }
 
 const { Provider, Jwt, Introspection } = schema.Security.AgentAuth.ExternalIdentity
@@ -136,17 +136,11 @@ const checks: readonly CrossCheck[] = [
   },
   {
     settings: [Tls.KeyFile, Tls.CertificateFile],
-    problem({ System }) {
-      const { CertificateFile, KeyFile } = System.Server.Tls
-      const isHalf = (CertificateFile === undefined) !== (KeyFile === undefined)
-      return isHalf && 'CertificateFile and KeyFile must both be set, or neither'
-    },
+    problem: ({ System }) => halfProblem(System.Server.Tls),
   },
   {
     settings: [Ca.KeyFile, Ca.CertificateFile],
-    problem: ({ ForwardProxy }) =>
-      (ForwardProxy.Ca.CertificateFile === undefined) !== (ForwardProxy.Ca.KeyFile === undefined) &&
-      'CertificateFile and KeyFile must both be set, or neither',
+    problem: ({ ForwardProxy }) => halfProblem(ForwardProxy.Ca),
   },
   {
     settings: [Ca.CertificateFile, schema.ForwardProxy.Enabled, schema.Storage.Provider],
@@ -156,30 +150,24 @@ const checks: readonly CrossCheck[] = [
       ForwardProxy.Ca.CertificateFile === undefined &&
       'must be set when Storage:Provider is PostgreSQL: all gateways need one authority, and none is made then',
   },
-  { settings: [schema.Secrets], problem: config => secretsProblem(config) ?? false },
+  { settings: [schema.Secrets], problem: secretsProblem },
   {
     settings: [schema.Credentials, schema.Secrets, Provider],
-    problem: config => credentialsProblem(config, config.Security.AgentAuth.ExternalIdentity.Provider) ?? false,
+    problem: config => credentialsProblem(config, config.Security.AgentAuth.ExternalIdentity.Provider),
   },
   {
     settings: [schema.Upstreams, schema.Credentials, schema.Security.AgentAuth.CustomHeaderName],
-    problem: config => upstreamsProblem(config, config.Security.AgentAuth.CustomHeaderName) ?? false,
+    problem: config => upstreamsProblem(config, config.Security.AgentAuth.CustomHeaderName),
   },
   {
     settings: [schema.Hosts, schema.System.Server.AllowedHosts, schema.System.PublicUrl],
-    problem(config) {
-      const problems = config.Hosts.flatMap((entry, index) => {
-        const problem = hostProblem(entry, index, config)
-        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-      })
-      return problems.length > 0 && problems.join('; ')
-    },
+    problem: ({ Hosts, System }) => entriesProblem(Hosts, (entry, before) => hostProblem(entry, before, System)),
   },
   {
     settings: [schema.Telemetry.Metrics.Origins],
     problem: ({ Telemetry: { Metrics } }) => Metrics.Origins.length > 50 && 'must have at most 50 entries',
   },
-  { settings: [schema.Budgets], problem: ({ Budgets }) => budgetsProblem(Budgets) ?? false },
+  { settings: [schema.Budgets], problem: ({ Budgets }) => budgetsProblem(Budgets) },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
     problem({ HumanInTheLoop }) {
@@ -193,11 +181,11 @@ const checks: readonly CrossCheck[] = [
   },
   {
     settings: [schema.System.PublicUrl, schema.HumanInTheLoop.Email.Host, schema.HumanInTheLoop.Slack.BotToken],
-    problem: config => linkProblem(config),
+    problem: linkProblem,
   },
   {
     settings: [schema.HumanInTheLoop.Push.Enabled, schema.System.PublicUrl],
-    problem: config => pushProblem(config),
+    problem: pushProblem,
   },
   {
     settings: [schema.HumanInTheLoop.Slack.BotToken],
@@ -205,13 +193,7 @@ const checks: readonly CrossCheck[] = [
   },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
-    problem({ HumanInTheLoop }) {
-      const problems = HumanInTheLoop.Webhooks.flatMap((hook, index) => {
-        const problem = serviceProblem(hook)
-        return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-      })
-      return problems.length > 0 && problems.join('; ')
-    },
+    problem: ({ HumanInTheLoop }) => entriesProblem(HumanInTheLoop.Webhooks, serviceProblem),
   },
   {
     settings: [schema.HumanInTheLoop.Webhooks],
@@ -246,18 +228,26 @@ const checks: readonly CrossCheck[] = [
   },
 ]
 
+const halfProblem = ({ CertificateFile, KeyFile }: Config['ForwardProxy']['Ca']) =>
+  (CertificateFile === undefined) !== (KeyFile === undefined) &&
+  'CertificateFile and KeyFile must both be set, or neither'
+
 const placeOf = (text: string): string => (/:\d+$/.test(text) ? text : `${text}:443`).toLowerCase()
 
 const usesPostgres = ({ Provider: provider }: Config['Storage']) => provider === 'PostgreSQL'
 const isExternal = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Provider !== undefined
 const jwtOf = ({ AgentAuth }: Config['Security']) => AgentAuth.ExternalIdentity.Jwt
 
-function hostProblem({ Host, Upstream }: Config['Hosts'][number], index: number, config: Config): string | undefined {
+type HostEntry = Config['Hosts'][number]
+
+function hostProblem(
+  { Host, Upstream }: HostEntry,
+  before: readonly HostEntry[],
+  { PublicUrl, Server }: Config['System'],
+): string | undefined {
   const host = Host === undefined ? undefined : normaliseHost(Host)
   if (host === undefined || Upstream === undefined) return 'Host and Upstream must be set'
-  const { PublicUrl, Server } = config.System
-  const others = config.Hosts.slice(0, index).map(other => normaliseHost(other.Host ?? ''))
-  if (others.includes(host)) return 'Host must not be that of another entry'
+  if (before.some(other => normaliseHost(other.Host ?? '') === host)) return 'Host must not be that of another entry'
   if (Server.AllowedHosts.some(name => normaliseHost(name) === host)) return 'Host must not be in AllowedHosts'
   const ofPublicUrl = PublicUrl === undefined ? undefined : normaliseHost(new URL(PublicUrl).hostname)
   return ofPublicUrl === host ? 'Host must not be that of System:PublicUrl' : undefined
@@ -272,7 +262,7 @@ export function crossCheck(config: Config, given: ConfigFindings['given'], fallb
     const found = settings.map(setting => given.get(setting)).filter(one => one !== undefined)
     if (found.some(one => one.value === undefined)) continue
     const message = problem(config)
-    if (message === false) continue
+    if (message === false || message === undefined) continue
     const name = pathOf.get(settings[0])
     problems.push({ place: found[0]?.place ?? fallbackPlace, message: `${name}: ${message}` })
   }

@@ -1,5 +1,5 @@
 import { awsName, commandPart, credentialName, httpsUrl, jsonPointer, queryParameter, variableName } from './formats.ts'
-import { choice, integer, list, objects, optional, type SettingValues } from './setting.ts'
+import { choice, entriesProblem, integer, list, objects, optional, type SettingValues } from './setting.ts'
 
 /** Secrets by name: where the gateway reads them. */
 export const secrets = objects(
@@ -126,7 +126,7 @@ const isOwnClient = ({ Type, ClientId }: CredentialSetting): boolean => Type ===
 
 /** What is wrong with the secrets; undefined when nothing is. */
 export function secretsProblem(settings: CredentialSettings): string | undefined {
-  return entriesProblem(settings.Secrets, secret => {
+  return namedProblem(settings.Secrets, secret => {
     const { FromEnv, FromFile, FromCommand, FromUrl, Credential, Body } = secret
     const sources = [FromEnv, FromFile, FromCommand[0], FromUrl].filter(source => source !== undefined)
     if (sources.length !== 1) return 'one of FromEnv, FromFile, FromCommand and FromUrl must be set'
@@ -159,7 +159,7 @@ export function credentialsProblem(
   { Credentials, Secrets }: CredentialSettings,
   provider: string | undefined,
 ): string | undefined {
-  return entriesProblem(Credentials, entry => {
+  return namedProblem(Credentials, entry => {
     const { Type } = entry
     if (isForAgentToken(entry) && provider === undefined)
       return `${Type} needs Security:AgentAuth:ExternalIdentity: agents call with tokens of that provider`
@@ -252,15 +252,12 @@ const needed: Readonly<Record<CredentialSetting['Type'], readonly (keyof Credent
 const isMissing = (value: unknown): boolean => value === undefined || (Array.isArray(value) && value.length === 0)
 
 /** Names must be there, and differ. */
-function entriesProblem<E extends { readonly Name: string | undefined }>(
+function namedProblem<E extends { readonly Name: string | undefined }>(
   entries: readonly E[],
   problemOf: (entry: E) => string | undefined,
 ): string | undefined {
-  const problems = entries.flatMap((entry, index) => {
-    const { Name } = entry
-    const isTaken = entries.slice(0, index).some(other => other.Name === Name)
-    const problem = Name === undefined ? 'Name must be set' : isTaken ? 'Name must differ' : problemOf(entry)
-    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
+  return entriesProblem(entries, (entry, before) => {
+    if (entry.Name === undefined) return 'Name must be set'
+    return before.some(({ Name }) => Name === entry.Name) ? 'Name must differ' : problemOf(entry)
   })
-  return problems.length === 0 ? undefined : problems.join('; ')
 }

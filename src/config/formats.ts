@@ -9,6 +9,11 @@ import { parseWindow } from '../policy/language/operators/ordering.ts'
 import { chosenSecretProblem } from './entropy.ts'
 import type { TextFormat } from './setting.ts'
 
+const matching =
+  (shape: RegExp, problem: string): TextFormat =>
+  value =>
+    shape.test(value) ? undefined : problem
+
 /** Fields that frame or route a request: a credential in them would be lost, or break it. */
 const framingHeaders = new Set([...hopByHopRequest, 'content-type', 'via', 'www-authenticate'])
 /** Header fields that mean something else to HTTP, so that a token in them would be lost or leak. */
@@ -27,12 +32,10 @@ export const credentialHeader: TextFormat = value => {
 }
 
 /** Text before a credential, such as `Bearer `. */
-export const credentialPrefix: TextFormat = value =>
-  /^[\x21-\x7e][\x20-\x7e]*$/.test(value) ? undefined : 'must be printable ASCII characters'
+export const credentialPrefix = matching(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII characters')
 
 /** Name of an environment variable. */
-export const variableName: TextFormat = value =>
-  /^[A-Za-z_][A-Za-z0-9_]*$/.test(value) ? undefined : 'must be the name of an environment variable'
+export const variableName = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
 
 /** An address, or a range such as 10.0.0.0/8 or fd00::/8. */
 export const cidr: TextFormat = value => {
@@ -48,8 +51,7 @@ export const peerRange: TextFormat = value =>
     : 'must be an IP address, a range such as 10.0.0.0/8, or unix'
 
 /** Permission bits of a file, `0660`. */
-export const octalMode: TextFormat = value =>
-  /^0?[0-7]{3}$/.test(value) ? undefined : 'must be three octal digits, such as 0660'
+export const octalMode = matching(/^0?[0-7]{3}$/, 'must be three octal digits, such as 0660')
 
 /** A host name, an IPv4 address, or an IPv6 address in brackets: as a URL has it, without a port. */
 export const hostName: TextFormat = value => {
@@ -64,8 +66,7 @@ export const hostPattern: TextFormat = value =>
     : 'must be a host such as example.com or *.example.com'
 
 /** RFC 9110 sections 5.1 and 5.5. */
-export const headerLine: TextFormat = value =>
-  /^[\w!#$%&'*+.^`|~-]+=[\x20-\x7e]+$/.test(value) ? undefined : 'must be name=value of a header field'
+export const headerLine = matching(/^[\w!#$%&'*+.^`|~-]+=[\x20-\x7e]+$/, 'must be name=value of a header field')
 
 export const keptKind: TextFormat = value =>
   ['held', 'refused', 'failed'].includes(value) ? undefined : 'must be one of held, refused, failed'
@@ -84,14 +85,13 @@ export const listenHost: TextFormat = value =>
   isIP(value) !== 0 || name.test(value) ? undefined : 'must be an IP address or a host name'
 
 /** An address of e-mail without a name or comment (RFC 5321 section 4.1.2); quoted local parts are not used. */
-export const mailAddress: TextFormat = value =>
-  /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}$/i.test(value)
-    ? undefined
-    : 'must be an address such as reviews@example.com'
+export const mailAddress = matching(
+  /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}$/i,
+  'must be an address such as reviews@example.com',
+)
 
 /** An id of Slack, of a workspace or a channel. */
-export const slackId: TextFormat = value =>
-  /^[A-Z][A-Z0-9]{2,31}$/.test(value) ? undefined : 'must be an id such as C0123ABCD'
+export const slackId = matching(/^[A-Z][A-Z0-9]{2,31}$/, 'must be an id such as C0123ABCD')
 
 export const httpUrl: TextFormat = value => {
   const url = URL.parse(value)
@@ -113,8 +113,7 @@ export const issuerUrl: TextFormat = value =>
 export const hitlEvent: TextFormat = value =>
   hitlEvents.some(event => event === value) ? undefined : `must be one of ${hitlEvents.join(', ')}`
 
-export const uuid: TextFormat = value =>
-  /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? undefined : 'must be a UUID'
+export const uuid = matching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'must be a UUID')
 
 /** bcrypt reads no more than 72 bytes. */
 export const clientSecret: TextFormat = value =>
@@ -124,16 +123,16 @@ export const clientSecret: TextFormat = value =>
 export const provider: TextFormat = value => (value.toLowerCase() === 'jwt' ? undefined : 'must be Jwt')
 
 /** It stands in tables, log lines and messages. */
-export const memberName: TextFormat = value =>
-  /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value)
-    ? undefined
-    : 'must be up to 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit'
+export const memberName = matching(
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/,
+  'must be up to 63 letters, digits, dots, dashes and underscores, and begin with a letter or digit',
+)
 
 /** Nothing in it must be quoted. PostgreSQL keeps names that begin with pg_ for itself. */
-export const schemaName: TextFormat = value =>
-  /^(?!pg_)[a-z_][a-z0-9_]{0,50}$/.test(value)
-    ? undefined
-    : 'must be up to 51 lower-case letters, digits and underscores, and not begin with a digit or pg_'
+export const schemaName = matching(
+  /^(?!pg_)[a-z_][a-z0-9_]{0,50}$/,
+  'must be up to 51 lower-case letters, digits and underscores, and not begin with a digit or pg_',
+)
 
 /** `08:00-18:00`; an end before the start lies on the next day. */
 export const hours: TextFormat = value => (parseWindow(value) === undefined ? 'must be like 08:00-18:00' : undefined)
@@ -141,20 +140,16 @@ export const hours: TextFormat = value => (parseWindow(value) === undefined ? 'm
 export const timeZone: TextFormat = value =>
   isTimeZone(value) ? undefined : 'must be an IANA time zone such as Europe/Berlin'
 
-export const currency: TextFormat = value =>
-  /^[A-Z]{3}$/.test(value) ? undefined : 'must be three capital letters, such as USD'
+export const currency = matching(/^[A-Z]{3}$/, 'must be three capital letters, such as USD')
 
 /** It stands in header fields, log lines and policies. */
-export const budgetName: TextFormat = value =>
-  /^[a-z0-9-]{1,40}$/.test(value) ? undefined : 'must be up to 40 lower-case letters, digits and dashes'
+export const budgetName = matching(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and dashes')
 
 /** It stands in log lines, policies and paths of the API. */
-export const credentialName: TextFormat = value =>
-  /^[a-z0-9-]{1,64}$/.test(value) ? undefined : 'must be up to 64 lower-case letters, digits and dashes'
+export const credentialName = matching(/^[a-z0-9-]{1,64}$/, 'must be up to 64 lower-case letters, digits and dashes')
 
 /** A region or a service. */
-export const awsName: TextFormat = value =>
-  /^[a-z0-9-]{1,64}$/.test(value) ? undefined : 'must be lower-case letters, digits and dashes'
+export const awsName = matching(/^[a-z0-9-]{1,64}$/, 'must be lower-case letters, digits and dashes')
 
 /** Secrets and tokens go there. */
 export const httpsUrl: TextFormat = value =>
@@ -164,8 +159,7 @@ export const httpsUrl: TextFormat = value =>
 export const commandPart: TextFormat = value => (value === '' ? 'must not be empty' : undefined)
 
 /** RFC 6901 section 3. */
-export const jsonPointer: TextFormat = value =>
-  /^(?:\/(?:[^~/]|~[01])*)+$/.test(value) ? undefined : 'must be a JSON pointer such as /data/key'
+export const jsonPointer = matching(/^(?:\/(?:[^~/]|~[01])*)+$/, 'must be a JSON pointer such as /data/key')
 
 /** Text that a path begins with, as it is sent. */
 export const pathPrefix: TextFormat = value => {
@@ -175,10 +169,8 @@ export const pathPrefix: TextFormat = value => {
     : 'must be the beginning of a path, such as /v1/'
 }
 
-/** A name that needs no encoding in a query. */
 /** A parameter of a query and its value. */
-export const queryParameter: TextFormat = value =>
-  /^[\w.-]{1,64}=[\x20-\x7e]{1,200}$/.test(value) ? undefined : 'must be NAME=VALUE'
+export const queryParameter = matching(/^[\w.-]{1,64}=[\x20-\x7e]{1,200}$/, 'must be NAME=VALUE')
 
-export const queryName: TextFormat = value =>
-  /^[\w.-]{1,64}$/.test(value) ? undefined : 'must be up to 64 letters, digits, dots, dashes and underscores'
+/** A name that needs no encoding in a query. */
+export const queryName = matching(/^[\w.-]{1,64}$/, 'must be up to 64 letters, digits, dots, dashes and underscores')

@@ -25,6 +25,18 @@ export interface Setting<T> {
 /** Says what is wrong with the text ("must be ..."), never repeating it; undefined when nothing is. */
 export type TextFormat = (text: string) => string | undefined
 
+/** What is wrong with the entries of a list, each named by its place; undefined when nothing is. */
+export function entriesProblem<E>(
+  entries: readonly E[],
+  problemOf: (entry: E, before: readonly E[]) => string | undefined,
+): string | undefined {
+  const problems = entries.flatMap((entry, index) => {
+    const problem = problemOf(entry, entries.slice(0, index))
+    return problem === undefined ? [] : `entry ${index}: ${problem}`
+  })
+  return problems.join('; ') || undefined
+}
+
 export interface SettingTree {
   readonly [key: string]: Setting<unknown> | SettingTree
 }

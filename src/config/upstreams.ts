@@ -9,7 +9,7 @@ import {
   uuid,
   variableName,
 } from './formats.ts'
-import { boolean, choice, list, objects, optional, type SettingValues, text } from './setting.ts'
+import { boolean, choice, entriesProblem, list, objects, optional, type SettingValues, text } from './setting.ts'
 
 export const upstreams = objects(
   {
@@ -48,11 +48,7 @@ export function upstreamsProblem(
   { Upstreams, Credentials }: UpstreamSettings,
   tokenHeader: string,
 ): string | undefined {
-  const problems = Upstreams.flatMap((entry, index) => {
-    const problem = sourceProblem(entry, Credentials) ?? placeProblem(entry, tokenHeader)
-    return problem === undefined ? [] : [`entry ${index}: ${problem}`]
-  })
-  return problems.length === 0 ? undefined : problems.join('; ')
+  return entriesProblem(Upstreams, entry => sourceProblem(entry, Credentials) ?? placeProblem(entry, tokenHeader))
 }
 
 function sourceProblem(entry: UpstreamSetting, known: readonly CredentialSetting[]): string | undefined {
