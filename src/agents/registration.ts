@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Refusal, refuse } from '../base/refusals.ts'
+import { type Refusal, refuseField } from '../base/refusals.ts'
 import { chosenSecretProblem } from '../config/entropy.ts'
 import { isPrivileged } from '../storage/agents.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
@@ -19,10 +19,6 @@ export function rolesProblem(agent: AgentRecord | undefined, roles: readonly Rol
     'roles',
     'must not be given to an agent with a weak client secret: POST /agents/{agentId}/rotate-secret first',
   )
-}
-
-function refuseField(field: string, message: string): Refusal {
-  return refuse('invalid_body', undefined, { errors: [{ field, message }] })
 }
 
 export interface Registration {

@@ -41,6 +41,10 @@ export function refuse(code: RefusalCode, detail?: string, extras?: RefusalExtra
   return headers === undefined ? refusal : { ...refusal, headers }
 }
 
+/** The body is as openapi.json says, but this field of it cannot be as it is. */
+export const refuseField = (field: string, message: string): Refusal =>
+  refuse('invalid_body', undefined, { errors: [{ field, message }] })
+
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refusal' in value
 }

@@ -1,10 +1,9 @@
 import { detail, summarise, type Transition } from '../agents/agent.ts'
 import type { By } from '../agents/registry.ts'
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import { jsonReply, type Reply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuse, refuseField } from '../base/refusals.ts'
 import type { PolicyBook } from '../policies/book.ts'
 import type { AgentRecord, Role } from '../storage/store.ts'
-import { bodyOf, done, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { bodyOf, done, doneUnlessRefused, type Handlers, type ManagementCall, replyOf, textsOf } from './call.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -20,8 +19,7 @@ export function agentHandlers({ registry, book, clock, credentials }: Management
       return pageReply(page, { items: items.map(agent => summarise(agent, clock.now())), totalCount })
     },
     getAgent(call) {
-      const agent = registry.get(call.named)
-      return agent === undefined ? refuse('not_found') : jsonReply(200, detail(agent, clock.now()))
+      return replyOf(registry.get(call.named), agent => detail(agent, clock.now()))
     },
     async deleteAgent(call) {
       const agent = registry.get(call.named)
@@ -51,8 +49,7 @@ export function agentHandlers({ registry, book, clock, credentials }: Management
       return change('liftQuarantine')(call)
     },
     async rotateSecret(call) {
-      const rotated = await registry.rotateSecret(call.named, by(call))
-      return isRefusal(rotated) ? rotated : jsonReply(200, rotated)
+      return replyOf(await registry.rotateSecret(call.named, by(call)))
     },
     revokeAgent: change('revoke'),
     quarantineAgent: change('quarantine'),
@@ -74,16 +71,10 @@ function matching(agents: readonly AgentRecord[], search: string | undefined): r
 /** Why an agent cannot have this policy. */
 export function policyProblem(book: Pick<PolicyBook, 'entry'>, name: string | null | undefined): Refusal | undefined {
   if (name === undefined || name === null || book.entry(name) !== undefined) return undefined
-  return refuse('invalid_body', undefined, {
-    errors: [{ field: 'policyName', message: 'must be the name of a policy' }],
-  })
+  return refuseField('policyName', 'must be the name of a policy')
 }
 
 /** The actor that the audit trail names. */
 export function by(call: ManagementCall): By {
   return { actor: call.caller.agent.id, requestId: call.requestId }
-}
-
-function doneUnlessRefused(result: object): Reply | Refusal {
-  return isRefusal(result) ? result : done
 }

@@ -4,7 +4,7 @@ import { escapeDeceptiveIn } from '../base/deceptive.ts'
 import { type FieldError, isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { AuditFilter, AuditRecord } from '../storage/store.ts'
-import { type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { type Handlers, type ManagementCall, textsOf, timeOrNull } from './call.ts'
 import { readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -24,7 +24,7 @@ export function auditHandlers({ store: { audit }, verification }: ManagementPart
     },
     getAuditVerification() {
       const { verifiedAt, ...state } = verification.state()
-      return jsonReply(200, { ...state, verifiedAt: verifiedAt === null ? null : new Date(verifiedAt).toISOString() })
+      return jsonReply(200, { ...state, verifiedAt: timeOrNull(verifiedAt) })
     },
     exportAudit: () => ({
       status: 200,

@@ -1,10 +1,9 @@
 /** The authority of the forward proxy: `GET /forward-proxy/ca.pem`, `POST /forward-proxy/ca/rotate`. */
-import { isRefusal, refuse } from '../base/refusals.ts'
-import { jsonReply } from '../http/respond.ts'
+import { refuse, refuseField } from '../base/refusals.ts'
 import type { Authority } from '../intercept/authority.ts'
 import { type NameConstraints, parsePermitted, permittedBy } from '../intercept/name-constraints.ts'
 import { by } from './agents.ts'
-import { bodyOf, type Handlers } from './call.ts'
+import { bodyOf, type Handlers, replyOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 interface RotationBody {
@@ -31,19 +30,14 @@ export function authorityHandlers({
         const { keepOld: keepsOld = true, permit } = bodyOf<RotationBody | undefined>(call) ?? {}
         const constraints = permit === undefined ? authority.current().constraints : parsePermitted(permit)
         if (constraints !== undefined && 'wrong' in constraints)
-          return refuse('invalid_body', undefined, wrong(constraints))
-        const rotated = await authority.rotate({ constraints, keepsOld }, by(call))
-        return isRefusal(rotated) ? rotated : jsonReply(200, shown(rotated))
+          return refuseField('permit', `${mustBe}; ${JSON.stringify(constraints.wrong)} is none`)
+        return replyOf(await authority.rotate({ constraints, keepsOld }, by(call)), shown)
       },
     },
   }
 }
 
-const wrong = ({ wrong: text }: { readonly wrong: string }) => ({
-  errors: [
-    { field: 'permit', message: `must be domains, addresses or address ranges; ${JSON.stringify(text)} is none` },
-  ],
-})
+const mustBe = 'must be domains, addresses or address ranges'
 
 function shown({ certificate, constraints }: Authority) {
   return {

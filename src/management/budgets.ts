@@ -1,15 +1,12 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
-import { isRefusal, refuse } from '../base/refusals.ts'
+import { refuse } from '../base/refusals.ts'
 import type { RaiseTerms } from '../budgets/raises.ts'
 import type { HolderView } from '../budgets/view.ts'
 import { jsonReply } from '../http/respond.ts'
-import { bodyOf, type Handlers } from './call.ts'
+import { bodyOf, type Handlers, replyOf } from './call.ts'
 import { createOnce } from './idempotency.ts'
 import { readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
-
-/** Latest raises of a budget among which a repeat is looked for. */
-const maxLooked = 200
 
 /** Budgets: what was spent of them, and raises. */
 export function budgetHandlers({ budgets, registry, store }: ManagementParts): Handlers['guarded'] {
@@ -31,20 +28,14 @@ export function budgetHandlers({ budgets, registry, store }: ManagementParts): H
     },
     raiseBudget(call) {
       const { holder, amount, comment } = bodyOf<Pick<RaiseTerms, 'holder' | 'amount' | 'comment'>>(call)
-      return createOnce(call, {
+      return createOnce(store, call, {
         within: ['raiseBudget', call.named],
-        wasCreated: async id => {
-          const { items } = await store.audit.list(
-            { page: 1, pageSize: maxLooked },
-            { subject: call.named, action: 'budget.raise' },
-          )
-          return items.some(({ details }) => details['raiseId'] === id)
-        },
+        noted: () => ({ subject: call.named, action: 'budget.raise' }),
+        idIn: 'raiseId',
         onRepeat: 'The raise counts once: GET /budgets/{name} shows the sum of all raises.',
         async create({ id }) {
           const by = { agent: call.caller.agent, requestId: call.requestId }
-          const raised = await budgets.raise(call.named, { id, holder, amount, comment }, by)
-          return isRefusal(raised) ? raised : jsonReply(201, named(raised))
+          return replyOf(await budgets.raise(call.named, { id, holder, amount, comment }, by), named, 201)
         },
       })
     },

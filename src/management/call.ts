@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { Refusal } from '../base/refusals.ts'
-import type { Reply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { jsonReply, type Reply } from '../http/respond.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 /** The caller: an active agent that passed the guard. */
@@ -65,3 +65,20 @@ export interface Handlers {
 
 /** 200 without a body (spec 4.2, 4.5). */
 export const done: Reply = { status: 200 }
+
+export const doneUnlessRefused = (result: object): HandlerResult => (isRefusal(result) ? result : done)
+
+/** What was found or made, unless it was refused. */
+export function replyOf<T extends object>(
+  made: T | Refusal | undefined,
+  show: (made: T) => unknown = shown => shown,
+  status = 200,
+): HandlerResult {
+  if (made === undefined) return refuse('not_found')
+  return isRefusal(made) ? made : jsonReply(status, show(made))
+}
+
+export const timeText = (at: number): string => new Date(at).toISOString()
+
+/** null: never, or not yet. */
+export const timeOrNull = (at: number | null): string | null => (at === null ? null : timeText(at))

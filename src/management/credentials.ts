@@ -1,8 +1,8 @@
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { refuse } from '../base/refusals.ts'
 import type { AccountOf } from '../credentials/accounts.ts'
-import { jsonReply, type Reply } from '../http/respond.ts'
+import { jsonReply } from '../http/respond.ts'
 import { by } from './agents.ts'
-import { bodyOf, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall, replyOf, textsOf, timeText } from './call.ts'
 import type { AskingPerson, ConnectionReturn, ConnectionWish } from './credential-parts.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -55,8 +55,7 @@ export function credentialHandlers({ credentials, registry }: ManagementParts): 
     },
     async beginConnection(call) {
       const begun = await credentials.begin(call.named, bodyOf<ConnectionWish | undefined>(call) ?? {}, asking(call))
-      if (begun === undefined || isRefusal(begun)) return replyOf(begun)
-      return jsonReply(201, { ...begun, expiresAt: new Date(begun.expiresAt).toISOString() })
+      return replyOf(begun, ({ expiresAt, ...ways }) => ({ ...ways, expiresAt: timeText(expiresAt) }), 201)
     },
     async finishConnection(call) {
       const done = await credentials.finish(call.named, bodyOf<ConnectionReturn>(call), asking(call))
@@ -71,8 +70,3 @@ const ownAlone =
 const asking = (call: ManagementCall): AskingPerson => ({
   ...{ person: call.caller.agent, by: by(call), problemNow: call.problemNow },
 })
-
-function replyOf(done: object | undefined): Reply | Refusal {
-  if (done === undefined) return refuse('not_found')
-  return isRefusal(done) ? done : jsonReply(200, done)
-}

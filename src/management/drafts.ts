@@ -1,13 +1,11 @@
 import { mark } from '../base/redact.ts'
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import { jsonReply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuse, refuseField } from '../base/refusals.ts'
 import type { DraftOrder } from '../policies/draft.ts'
 import { exampleOfKept } from '../policy/propose/example.ts'
 import type { KeptShape } from '../policy/propose/kept.ts'
-import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall, replyOf } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 import { subjectOf } from './policy-changes.ts'
-import { invalid } from './proposals.ts'
 
 /** As openapi.json describes it. */
 interface DraftBody extends Partial<Pick<DraftOrder, 'effect' | 'name' | 'priority' | 'open'>> {
@@ -38,11 +36,11 @@ export function draftHandlers(parts: ManagementParts): Handlers['guarded'] {
       const source = await sourceOf(call, from, parts)
       if (isRefusal(source)) return source
       const agent = registry.get(source.agentId)
-      if (agent === undefined) return invalid('agentId', 'must be the id of an agent')
+      if (agent === undefined) return refuseField('agentId', 'must be the id of an agent')
       const { incompleteSince: _, ...subject } = await subjectOf(agent, 0, parts)
       const order = { request: source.request, effect, name, priority, open: open ?? source.open, alone }
       const made = await policyWork.run(thread => thread.call('draft', [order, subject, language]), call.left)
-      return isRefusal(made) ? made : jsonReply(200, { ...made, redacted: [...source.redacted, ...made.redacted] })
+      return replyOf(made, ({ redacted, ...draft }) => ({ ...draft, redacted: [...source.redacted, ...redacted] }))
     },
   }
 }
@@ -55,7 +53,7 @@ async function sourceOf(
   if (hitlId !== undefined) return await heldSource(hitlId, caller, hitl)
   if (agentId !== undefined && request !== undefined) return { agentId, request, redacted: [], open: [] }
   if (agentId !== undefined && shapeId !== undefined) return await shapeSource(agentId, shapeId, recording)
-  return invalid('hitlId', 'or agentId with request or shapeId must be given')
+  return refuseField('hitlId', 'or agentId with request or shapeId must be given')
 }
 
 async function heldSource(
@@ -66,7 +64,7 @@ async function heldSource(
   const item = await hitl.queue.get(hitlId, caller.agent, { exact: true })
   if (item === undefined) return refuse('not_found')
   const { method, url, headers } = item
-  if (url.includes(mark)) return invalid('hitlId', 'must be a request without a secret in its URL')
+  if (url.includes(mark)) return refuseField('hitlId', 'must be a request without a secret in its URL')
   const shown = Object.entries(headers).filter(([, value]) => !value.includes(mark))
   const redacted = Object.keys(headers).filter(name => !shown.some(([other]) => other === name))
   const body = Buffer.from(item.body, 'base64').toString()
@@ -81,11 +79,11 @@ async function shapeSource(
   recording: ManagementParts['recording'],
 ): Promise<DraftSource | Refusal> {
   const found = (await recording.of(agentId)).shapes.find(({ digest }) => digest === shapeId)
-  if (found === undefined) return invalid('shapeId', 'must be the id of a recorded shape of the agent')
+  if (found === undefined) return refuseField('shapeId', 'must be the id of a recorded shape of the agent')
   const shape: KeptShape = JSON.parse(found.shape)
   const request = exampleOfKept(shape, found)
   if (request === undefined)
-    return invalid(
+    return refuseField(
       'shapeId',
       `must be of a shape that rules can be made of, not: ${shape.unfit ?? 'ids are not known'}`,
     )

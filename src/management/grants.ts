@@ -1,9 +1,8 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
-import { isRefusal } from '../base/refusals.ts'
 import type { GrantTerms } from '../hitl/model.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { GrantRecord } from '../storage/store.ts'
-import { bodyOf, done, type Handlers, textsOf } from './call.ts'
+import { bodyOf, done, type Handlers, replyOf, textsOf, timeText } from './call.ts'
 import { createOnce } from './idempotency.ts'
 import { someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
@@ -21,27 +20,23 @@ export function grantHandlers({ hitl: { grants, queue }, registry, store }: Mana
       ...rest,
       rule: grant.rule === '' ? null : grant.rule,
       path: escapeDeceptive(grant.path),
-      createdAt: new Date(grant.createdAt).toISOString(),
-      expiresAt: new Date(grant.expiresAt).toISOString(),
+      createdAt: timeText(grant.createdAt),
+      expiresAt: timeText(grant.expiresAt),
     }
   }
   return {
     grantFromRequest(call) {
       const { named: hitlId } = call
-      return createOnce(call, {
+      return createOnce(store, call, {
         within: ['grantFromRequest', hitlId],
-        // The trail also knows grants that have ended.
-        async wasCreated(id) {
-          const { items } = await store.audit.list({ page: 1, pageSize: 1 }, { subject: id, action: 'hitl.grant' })
-          return items.length > 0
-        },
+        noted: subject => ({ subject, action: 'hitl.grant' }),
         onRepeat: 'To give another grant, use another Idempotency-Key.',
         async create(id) {
           const given = await queue.grantLater(hitlId, {
             ...verdict(call),
             terms: { ...bodyOf<GrantTerms>(call), ...id },
           })
-          return isRefusal(given) ? given : jsonReply(201, show(given))
+          return replyOf(given, show, 201)
         },
       })
     },

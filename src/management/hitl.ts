@@ -1,10 +1,10 @@
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { type Refusal, refuse } from '../base/refusals.ts'
 import type { DetailView } from '../hitl/view.ts'
 import { inertHead } from '../http/inert.ts'
 import { preferenceApplied, preferredWait } from '../http/prefer.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { HitlFilter, HitlPastFilter } from '../storage/store.ts'
-import { done, type Handlers, type ManagementCall, textsOf } from './call.ts'
+import { doneUnlessRefused, type Handlers, type ManagementCall, textsOf } from './call.ts'
 import { listReply, parseCursor, placeText, readPage, someOf } from './list.ts'
 import type { ManagementParts } from './parts.ts'
 
@@ -56,8 +56,9 @@ export function hitlHandlers({ hitl: { queue } }: ManagementParts): Handlers['gu
     },
     async withdrawRequest(call): Promise<Reply | Refusal> {
       const { caller, requestId } = call
-      const gone = await queue.withdraw(call.named, { agentId: caller.agent.id, requestId, cause: 'asked' })
-      return isRefusal(gone) ? gone : done
+      return doneUnlessRefused(
+        await queue.withdraw(call.named, { agentId: caller.agent.id, requestId, cause: 'asked' }),
+      )
     },
   }
 }

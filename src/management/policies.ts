@@ -9,7 +9,7 @@ import { lintPolicy } from '../policy/lint/lint.ts'
 import type { LintWarning } from '../policy/lint/warning.ts'
 import { StoreError } from '../storage/store.ts'
 import { by } from './agents.ts'
-import { bodyOf, done, type Handlers, ifMatch, type ManagementCall, textsOf } from './call.ts'
+import { bodyOf, doneUnlessRefused, type Handlers, ifMatch, type ManagementCall, replyOf, textsOf } from './call.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { cutPage, pageReply, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
@@ -51,8 +51,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       const push = bodyOf<PolicyPush>(call)
       const editor = await editorOf(call, push.dryRun === true ? [] : push.policies, parts)
       if (isRefusal(editor)) return editor
-      const pushed = await book.push(push, editor)
-      return isRefusal(pushed) ? pushed : jsonReply(200, pushed)
+      return replyOf(await book.push(push, editor))
     },
     async replacePolicy(call) {
       const body = bodyOf<object>(call)
@@ -62,15 +61,13 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))
     },
     async deletePolicy(call) {
-      const removed = await book.remove(call.named, by(call))
-      return isRefusal(removed) ? removed : done
+      return doneUnlessRefused(await book.remove(call.named, by(call)))
     },
     checkPolicy: call => check(call, parts),
     async explainPolicy(call) {
       const policy = book.get(call.named)
       if (policy === undefined) return refuse('not_found')
-      const explanation = await explain(policy, call.body)
-      return isRefusal(explanation) ? explanation : jsonReply(200, explanation)
+      return replyOf(await explain(policy, call.body))
     },
   }
 }

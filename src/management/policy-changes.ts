@@ -1,14 +1,14 @@
 import { once } from 'node:events'
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
+import { isRefusal, type Refusal, refuse, refuseField } from '../base/refusals.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
 import type { DraftSubject } from '../policies/draft.ts'
 import type { PolicyEditor } from '../policies/edit.ts'
 import { namedAgents, type RuleEvidence } from '../policies/evidence.ts'
 import type { PolicyDocument } from '../policy/language/format.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { bodyOf, type Handlers, type ManagementCall } from './call.ts'
+import { bodyOf, type Handlers, type ManagementCall, replyOf, timeOrNull } from './call.ts'
 import type { ManagementParts } from './parts.ts'
-import { invalid, timeOf } from './proposals.ts'
+import { gapOf, timeOf } from './proposals.ts'
 
 /** Agents that one call looks at. */
 const maxAgents = 50
@@ -37,15 +37,13 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
     const { document } = entry
     const chosen = order.agentIds?.map(id => registry.get(id)) ?? withPolicy(registry.values(), document.name)
     const agents = chosen.filter(agent => agent !== undefined)
-    if (agents.length < chosen.length) return invalid('agentIds', 'must be ids of agents')
+    if (agents.length < chosen.length) return refuseField('agentIds', 'must be ids of agents')
     const looked = agents.slice(0, maxAgents)
     const since = timeOf(order.since, 0)
     const simulated = await Promise.all(looked.map(agent => simulatedOf(agent, since, parts)))
     const tried = simulated.map(({ incompleteSince: _, ...one }) => one)
     const found = await policyWork.run(thread => thread.call('simulate', [tried, document, language]), call.left)
-    if (isRefusal(found)) return found
-    const gaps = simulated.flatMap(({ incompleteSince }) => incompleteSince ?? [])
-    return jsonReply(200, { ...found, ...counts(looked, agents), incompleteSince: isoOf(least(gaps)) })
+    return replyOf(found, simulation => ({ ...simulation, ...counts(looked, agents), ...gapOf(simulated) }))
   }
 
   return {
@@ -53,7 +51,7 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
     async diffPolicies(call) {
       const { before, after } = bodyOf<DiffOrder>(call)
       const old = typeof before === 'string' ? book.entry(before) : await book.check(before)
-      if (old === undefined) return invalid('before', 'must be the name of a policy')
+      if (old === undefined) return refuseField('before', 'must be the name of a policy')
       if (isRefusal(old)) return old
       const now = await book.check(after)
       if (isRefusal(now)) return now
@@ -61,7 +59,7 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
         thread => thread.call('compare', [old.document, now.document, language]),
         call.left,
       )
-      return isRefusal(found) ? found : jsonReply(200, found)
+      return replyOf(found)
     },
     async getDrift(call) {
       const entry = book.entry(call.named)
@@ -77,12 +75,11 @@ export function policyChangeHandlers(parts: ManagementParts): Handlers['guarded'
       )
       if (isRefusal(found)) return found
       const timed = <T extends { readonly lastAt: number | null }>(list: readonly T[]) =>
-        list.map(one => ({ ...one, lastAt: isoOf(one.lastAt) }))
+        list.map(one => ({ ...one, lastAt: timeOrNull(one.lastAt) }))
       const { rules, uncovered, stopped } = found
-      const gaps = recorded.flatMap(({ incompleteSince }) => incompleteSince ?? [])
       return jsonReply(200, {
         ...{ ...found, rules: timed(rules), uncovered: timed(uncovered), stopped: timed(stopped) },
-        ...{ ...counts(looked, agents), incompleteSince: isoOf(least(gaps)) },
+        ...{ ...counts(looked, agents), ...gapOf(recorded) },
       })
     },
   }
@@ -95,11 +92,6 @@ const counts = (looked: readonly unknown[], agents: readonly unknown[]) => ({
   agentsRead: looked.length,
   agentsLeftOut: agents.length - looked.length,
 })
-
-const least = (times: readonly number[]): number | null =>
-  times.length === 0 ? null : times.reduce((one, other) => Math.min(one, other))
-
-const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
 
 /** What is tried on an agent: its facts, what was recorded since then, and its policy. */
 async function simulatedOf(agent: AgentRecord, since: number, parts: Recorded) {

@@ -1,8 +1,8 @@
-import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import { jsonReply, type Reply } from '../http/respond.ts'
+import { isRefusal, type Refusal, refuseField } from '../base/refusals.ts'
+import type { Reply } from '../http/respond.ts'
 import type { MadePolicy } from '../policies/propose.ts'
 import type { AgentRecord } from '../storage/store.ts'
-import { bodyOf, type Handlers } from './call.ts'
+import { bodyOf, type Handlers, replyOf, timeOrNull, timeText } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** As openapi.json describes it. */
@@ -25,7 +25,7 @@ export function proposalHandlers(parts: ManagementParts): Handlers['guarded'] {
     async proposePolicy(call): Promise<Reply | Refusal> {
       const order = bodyOf<ProposalOrder>(call)
       const agents = order.agentIds.map(id => registry.get(id)).filter(agent => agent !== undefined)
-      if (agents.length < order.agentIds.length) return invalid('agentIds', 'must be ids of agents')
+      if (agents.length < order.agentIds.length) return refuseField('agentIds', 'must be ids of agents')
       const before = toNarrow(order, agents, book)
       if (isRefusal(before)) return before
       const shapes = await Promise.all([...new Set(agents)].map(({ id }) => recording.of(id)))
@@ -38,15 +38,10 @@ export function proposalHandlers(parts: ManagementParts): Handlers['guarded'] {
         unseen: order.unseen ?? 'Hitl',
       }
       const made = await policyWork.run(thread => thread.call('propose', [shapes, terms, language, before]), call.left)
-      if (isRefusal(made)) return made
-      const gaps = shapes.map(({ incompleteSince }) => incompleteSince).filter(since => since !== null)
-      return jsonReply(200, shown(made, gaps.length === 0 ? null : gaps.reduce((one, other) => Math.min(one, other))))
+      return replyOf(made, all => ({ ...shown(all), ...gapOf(shapes) }))
     },
   }
 }
-
-export const invalid = (field: string, message: string): Refusal =>
-  refuse('invalid_body', undefined, { errors: [{ field, message }] })
 
 export const timeOf = (text: string | undefined, other: number): number =>
   text === undefined ? other : Date.parse(text)
@@ -61,24 +56,28 @@ function toNarrow(
   const names = new Set(policy === undefined ? agents.map(({ policyName }) => policyName) : [policy])
   const [name = null] = names
   if (names.size > 1 && mode === undefined) return undefined
-  if (names.size > 1) return invalid('policy', 'must be given: the agents have different policies')
+  if (names.size > 1) return refuseField('policy', 'must be given: the agents have different policies')
   const found = name === null ? undefined : book.entry(name)?.document
-  if (found === undefined && mode === 'narrow') return invalid('policy', 'must be the name of a policy')
+  if (found === undefined && mode === 'narrow') return refuseField('policy', 'must be the name of a policy')
   return found
 }
 
-function shown(
-  { proposal: { document, made, hosts }, yaml, tests, used, allowed, held, leftOut, warnings }: MadePolicy,
-  gap: number | null,
-) {
+/** Since when something of the recordings is missing. */
+export function gapOf(recorded: readonly { readonly incompleteSince: number | null }[]) {
+  const gaps = recorded.flatMap(({ incompleteSince }) => incompleteSince ?? [])
+  const least = gaps.reduce((one, other) => Math.min(one, other), Infinity)
+  return { incompleteSince: timeOrNull(gaps.length === 0 ? null : least) }
+}
+
+function shown({ proposal, yaml, tests, used, allowed, held, leftOut, warnings }: MadePolicy) {
+  const { document, made, hosts } = proposal
   const evidence = [...made].map(([rule, { evidence: found, agents, cause }]) => {
     const { count, days, first, last, approved } = found
-    const times = { firstAt: new Date(first).toISOString(), lastAt: new Date(last).toISOString() }
+    const times = { firstAt: timeText(first), lastAt: timeText(last) }
     return { rule, count, days, ...times, approved, agents, cause }
   })
   return {
     ...{ policy: document, yaml, tests, evidence, hosts, used, allowed, held, leftOut },
     warnings: warnings.map(({ code, path, message }) => ({ code, path, message })),
-    incompleteSince: gap === null ? null : new Date(gap).toISOString(),
   }
 }

@@ -1,13 +1,12 @@
-import { isRefusal, refuse } from '../base/refusals.ts'
+import { refuse, refuseField } from '../base/refusals.ts'
 import { jsonReply } from '../http/respond.ts'
 import type { KeptShape } from '../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
 import type { ShapeCount } from '../storage/store.ts'
 import { by } from './agents.ts'
-import { bodyOf, done, type Handlers } from './call.ts'
+import { bodyOf, done, doneUnlessRefused, type Handlers, timeOrNull, timeText } from './call.ts'
 import { cutPage, readPage } from './list.ts'
 import type { ManagementParts } from './parts.ts'
-import { invalid } from './proposals.ts'
 
 /** As openapi.json describes it. */
 interface RecordingOrder {
@@ -29,9 +28,8 @@ export function recordingHandlers({ registry, recording, clock }: ManagementPart
       const ends = until === undefined ? Number.NaN : Date.parse(until)
       const now = clock.now()
       if (mode !== null && !(ends > now && ends <= now + longestMs))
-        return invalid('until', 'must be a time of the next 7 days')
-      const changed = await registry.setRecording(call.named, mode && { mode, until: ends }, by(call))
-      return isRefusal(changed) ? changed : done
+        return refuseField('until', 'must be a time of the next 7 days')
+      return doneUnlessRefused(await registry.setRecording(call.named, mode && { mode, until: ends }, by(call)))
     },
     async listShapes(call) {
       const agent = registry.get(call.named)
@@ -40,14 +38,11 @@ export function recordingHandlers({ registry, recording, clock }: ManagementPart
       const samples = Map.groupBy(await recording.samplesOf(agent.id), ({ digest }) => digest)
       const page = readPage(call)
       const { items, totalCount } = cutPage<ShapeCount>(shapes, page)
-      const since = incompleteSince === null ? null : new Date(incompleteSince).toISOString()
-      const { page: number, pageSize } = page
       return jsonReply(200, {
         items: items.map(one => shown(one, samples.get(one.digest)?.length ?? 0)),
-        page: number,
-        pageSize,
+        ...page,
         totalCount,
-        incompleteSince: since,
+        incompleteSince: timeOrNull(incompleteSince),
       })
     },
     async deleteShapes(call) {
@@ -79,7 +74,7 @@ function shown(
     count,
     samples,
     days: days.length,
-    firstAt: new Date(firstAt).toISOString(),
-    lastAt: new Date(lastAt).toISOString(),
+    firstAt: timeText(firstAt),
+    lastAt: timeText(lastAt),
   }
 }

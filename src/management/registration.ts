@@ -23,10 +23,9 @@ export function registrationHandlers({ registry, book, store }: ManagementParts)
 
   return {
     registerAgent: call =>
-      createOnce(call, {
+      createOnce(store, call, {
         within: ['registerAgent'],
-        // The trail also knows agents that were removed: their tokens must not become valid again.
-        wasCreated: async id => (await store.audit.list({ page: 1, pageSize: 1 }, { subject: id })).items.length > 0,
+        noted: subject => ({ subject }),
         onRepeat: 'For a new secret of the agent: POST /agents/{agentId}/rotate-secret.',
         create: id => register(call, id),
       }),

@@ -3,7 +3,7 @@ import type { Approval, Approved, Verdict } from '../hitl/model.ts'
 import type { SeveralVerdicts } from '../hitl/several.ts'
 import { inertHead } from '../http/inert.ts'
 import { jsonReply, type Reply } from '../http/respond.ts'
-import { bodyOf, done, type Handlers, ifMatch, type ManagementCall } from './call.ts'
+import { bodyOf, doneUnlessRefused, type Handlers, ifMatch, type ManagementCall, replyOf, timeText } from './call.ts'
 import type { ManagementParts } from './parts.ts'
 
 /** What reviewers do with held requests. */
@@ -16,19 +16,17 @@ export function verdictHandlers({ hitl: { queue } }: ManagementParts): Handlers[
     },
     async denyRequest(call): Promise<Reply | Refusal> {
       const { comment } = bodyOf<Partial<Approval> | undefined>(call) ?? {}
-      const denied = await queue.deny(call.named, { ...verdict(call), comment })
-      return isRefusal(denied) ? denied : done
+      return doneUnlessRefused(await queue.deny(call.named, { ...verdict(call), comment }))
     },
     async decideRequests(call): Promise<Reply | Refusal> {
       const given = bodyOf<Pick<SeveralVerdicts, 'verdict' | 'comment' | 'items'>>(call)
       const outcomes = await queue.decideSeveral({ ...given, ...voter(call), problemNow: call.problemNow })
-      return isRefusal(outcomes) ? outcomes : jsonReply(200, { outcomes })
+      return replyOf(outcomes, found => ({ outcomes: found }))
     },
     async extendRequest(call): Promise<Reply | Refusal> {
       const { minutes = 5 } = bodyOf<{ readonly minutes?: number } | undefined>(call) ?? {}
       const extended = await queue.extend(call.named, { ...voter(call), minutes })
-      if (isRefusal(extended)) return extended
-      return jsonReply(200, { id: extended.id, expiresAt: new Date(extended.expiresAt).toISOString() })
+      return replyOf(extended, ({ id, expiresAt }) => ({ id, expiresAt: timeText(expiresAt) }))
     },
   }
 }

@@ -1,6 +1,6 @@
 /** A rule and a test from one request. */
 import { mark } from '../base/redact.ts'
-import { type Refusal, refuse } from '../base/refusals.ts'
+import { type Refusal, refuse, refuseField } from '../base/refusals.ts'
 import { writeYaml } from '../config/write-yaml.ts'
 import { differenceOf, type PolicyDifference } from '../policy/diff/difference.ts'
 import { type CompiledPolicy, compilePolicySync } from '../policy/evaluation/compile.ts'
@@ -81,8 +81,7 @@ export function makeDraft(order: DraftOrder, subject: DraftSubject, language: La
       `No rule can be made of the request: it has more than ${maxParts} parts, segments of the path among them.`,
     )
   const wrong = order.open.find(part => !parts.includes(part))
-  if (wrong !== undefined)
-    return refuse('invalid_body', undefined, { errors: [{ field: 'open', message: `must be of ${parts.join(', ')}` }] })
+  if (wrong !== undefined) return refuseField('open', `must be of ${parts.join(', ')}`)
   const rule = draftRule(shape, agent.id, { ...order, open: new Set(order.open) })
   const current = before && compileDocument(before, language)
   const changed = withRule((order.alone ? undefined : before) ?? { name: 'draft' }, rule, language)
