@@ -5,7 +5,7 @@ import type { Environment } from '../config/environment.ts'
 import { createLiveSettings, type LiveSettings } from '../config/live.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { FenceWatch } from '../fleet/fence-watch.ts'
+import { watchFence } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
 import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Certificate } from '../http/servers.ts'
@@ -178,7 +178,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const { metrics } = telemetry
   const store = countedStore(storage.store, metrics, clock)
   closers.push(() => store.close())
-  const fenceWatch = fence && new FenceWatch(fence)
+  const fenceWatch = fence && watchFence(fence)
   closers.push(() => fenceWatch?.close())
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())

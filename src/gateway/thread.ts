@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type Commit, createLiveSettings, type LiveSettings } from '../config/live.ts'
 import { createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import { Fence } from '../fleet/fence.ts'
-import { FenceWatch } from '../fleet/fence-watch.ts'
+import { watchFence } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
 import type { TokenLeases } from '../limits/lease.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
@@ -160,7 +160,7 @@ async function serve() {
     ...{ ...known, limits, report },
     metrics: counters.metrics,
     fencedAs: fencedAs(data.fence, storeFence),
-    fenceWatch: storeFence && new FenceWatch(storeFence),
+    fenceWatch: storeFence && watchFence(storeFence),
     verifyToken: known.verify,
     rulebookOf: createRulebooks(config, policies, onSettings),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),

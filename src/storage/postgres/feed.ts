@@ -17,7 +17,7 @@ import { Channels } from './channels.ts'
 import { coalesce } from './coalesce.ts'
 import type { DatabaseConnections } from './connection.ts'
 import type { StoreHistory } from './history.ts'
-import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
+import { createLossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
 import type { PostgresSettings } from './settings.ts'
 import { type FeedRow, prunes, takeTurn } from './turn.ts'
@@ -64,7 +64,7 @@ export class PostgresFeeds {
   readonly #turns: FeedTurns
   readonly #peers: Peers<MemberRow>
   readonly #member: Member
-  readonly #loss: LossHandler
+  readonly #loss: ReturnType<typeof createLossHandler>
   /** Every change up to this one was passed on. */
   #passed: Passed = { seq: -1, write: null }
   #applied = -1
@@ -100,7 +100,7 @@ export class PostgresFeeds {
     this.#wakeForEvents = coalesce(eventsMs, () => this.#turns.wake('events'))
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
-    this.#loss = new LossHandler(options, onLoss)
+    this.#loss = createLossHandler(options, onLoss)
     this.#left.promise.catch(() => {})
   }
 

@@ -8,7 +8,7 @@ import type { EventHistory, StoredEvent } from '../events.ts'
 import { Channel, type StoreChange } from '../feed.ts'
 import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
 import type { Done } from './protocol.ts'
-import { Supervisor } from './supervisor.ts'
+import { type Supervisor, superviseThread } from './supervisor.ts'
 
 export interface SqliteOptions {
   /** Folder of gateway.db, relative to the working directory. Made, for its owner alone, when it is missing. */
@@ -52,7 +52,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   } = options
   const onLost = (): void => feeds.reloadSoon()
   const callMs = timeoutSeconds * 1_000 * callShare
-  const thread = new Supervisor({ directory, maxPages, callMs, subscriptions, watch, onFault, onRestored, onLost })
+  const thread = superviseThread({ directory, maxPages, callMs, subscriptions, watch, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
   async function close(): Promise<void> {
