@@ -11,6 +11,7 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
+import type { Tap } from '../answers/interest.ts'
 import { noteSent, readsAnswer, settleSpend } from '../budgets/reservation.ts'
 import { type CallShape, reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
@@ -113,6 +114,7 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
+  #tap: Tap | undefined = undefined
   #trailers: readonly string[] = []
   #status: number | undefined = undefined
   /** Why the request was not sent over its connection. */
@@ -145,7 +147,7 @@ class Replay implements UpstreamHandler {
   onResponseStart(head: ResponseHead): void {
     const { status, fields } = head
     this.#status = status
-    this.#call.meter?.watch(head)
+    this.#tap = this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     noteAnswered(this.#call, status, this.#parts)
     // The reviewer sees the answer as it is.
@@ -165,7 +167,7 @@ class Replay implements UpstreamHandler {
 
   onResponseData(chunk: Buffer): void {
     if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
-    this.#call.meter?.see(chunk)
+    this.#tap?.see(chunk)
   }
 
   onResponseEnd(trailers: readonly string[]): void {
