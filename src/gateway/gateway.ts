@@ -243,7 +243,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const serving = { bounds, workTurns, clientIpOf, page, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
-    ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
+    ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, acceptCounts: telemetry.acceptCounts },
     onProxy: dataPlane.createPipeline({ ...hitl, noteTools }),
     onManagement: management,
   })

@@ -166,7 +166,7 @@ async function serve() {
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const listening = createListening({
-    ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, counts: counters.acceptCounts, report },
+    ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, acceptCounts: counters.acceptCounts, report },
     onProxy: dataPlane.createPipeline(reviews),
     onManagement: createManagementRelay(main, report),
     passedSockets: [],
