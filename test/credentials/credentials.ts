@@ -39,7 +39,7 @@ function settingsOf(entries: readonly Entry[]) {
 }
 
 const openAll = (entries: readonly Entry[], baseDirectory: string) =>
-  openCredentials({ ...settingsOf(entries), env, baseDirectory, table, now: Date.now })
+  openCredentials({ ...settingsOf(entries), env, baseDirectory, table, clock: systemClock })
 
 function targetOf(url: string) {
   const target = parseTarget(url)
@@ -223,7 +223,7 @@ t.test('a value that ends while its request is prepared is sent', async t => {
   })
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
-  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table, now: Date.now })
+  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table, clock: systemClock })
   const target = targetOf('https://a.example/')
   const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
   if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')
@@ -248,7 +248,13 @@ t.test('after a 401 all credentials of a request must be fresh, and one of them 
   })
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
-  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table: own, now: Date.now })
+  const credentials = await openCredentials({
+    ...loaded.config,
+    env,
+    baseDirectory: '.',
+    table: own,
+    clock: systemClock,
+  })
   const target = targetOf('https://a.example/')
   const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
   if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')

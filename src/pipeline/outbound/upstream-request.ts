@@ -3,7 +3,7 @@
  * gateway adds for this agent and upstream. Those are picked after the decision, which does not read them, and hidden in the answer.
  */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { type AwsMessage, clockAhead, readsBody } from '../../credentials/aws.ts'
+import { type AwsMessage, readsBody } from '../../credentials/aws.ts'
 import { chunkedLength } from '../../credentials/aws-chunks.ts'
 import { withoutEchoes } from '../../credentials/placement.ts'
 import { receivedVersion } from '../../http/accept.ts'
@@ -85,14 +85,12 @@ export function withCredentials<M extends AwsMessage>(call: Call, message: M, { 
 export function noteForbidden(
   { credentials: picked, target }: Pick<Call, 'credentials' | 'target'>,
   fields: readonly string[],
-  { credentials, clock, report }: OutboundParts,
+  { credentials, report }: OutboundParts,
 ): Refusal | undefined {
   if (picked === undefined) return undefined
   const { host } = target.origin
-  const isSigned = picked.some(({ scope }) => scope !== undefined)
-  const seconds = isSigned ? clockAhead(fields, clock.now()) : undefined
-  if (seconds !== undefined)
-    report('signatures for AWS are refused', new Error(`the clock of ${host} is ${seconds} s ahead of this one`))
+  const problem = credentials.noteClock(picked, fields, host)
+  if (problem !== undefined) report('signatures for AWS are refused', new Error(problem))
   return credentials.noteWanted(picked, fields, host)
 }
 
