@@ -62,8 +62,11 @@ export interface Credentials {
    * @param isOnce the request is never sent twice, so its values must last a minute
    */
   ready(picked: readonly PickedCredential[], isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
-  /** The request with the values as they are now. Called right before it is sent, once they are ready. */
-  place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
+  /**
+   * The request with the values as they are now. Called right before it is sent, once they are ready. Undefined when one has
+   * ended since, or was taken back: then nothing may be sent before they are ready again.
+   */
+  place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M | undefined
   /** Whether none of the values that were placed has been taken back, or replaced, since. */
   areLatest(picked: readonly PickedCredential[]): boolean
   /**
@@ -125,16 +128,16 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     pick: (request, chosen) => (chosen ? pickChosen(entries, request, chosen) : pick(entries, request)),
     ready,
     place(picked, message, origin) {
+      const found = statesOf(picked, table)
       let placed = message
-      for (const one of picked) {
-        const found = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
-        if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
-        const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.clock.now() })
-        one.sent = { value: sent, version: found.version }
+      for (const [at, state] of found?.entries() ?? []) {
+        const one = picked[at]!
+        const { sent, changed } = placeOne(one, state, { message: placed, origin, now: options.clock.now() })
+        one.sent = { value: sent, version: state.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
       }
-      return placed
+      return found && placed
     },
     areLatest: picked => picked.every(one => !isNamed(one) || !one.sent || table.versionOf(one) === one.sent.version),
     hold: picked =>
@@ -214,6 +217,19 @@ function createNotes({ table, clock }: CredentialOptions): Pick<Credentials, 'no
 /** What a challenge for Bearer is about. */
 const isBearer = ({ place, prefix }: PickedCredential): boolean =>
   place.query === undefined && /^authorization$/i.test(place.header) && /^bearer $/i.test(prefix)
+
+type SentState = Pick<FreshCredential, 'value' | 'version'>
+
+/** The values to send, of all or none: what was sent before stays known, since its answer may still show it. */
+function statesOf(picked: readonly PickedCredential[], table: CredentialTable): readonly SentState[] | undefined {
+  const found: SentState[] = []
+  for (const one of picked) {
+    const state = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
+    if (state === undefined) return undefined
+    found.push(state)
+  }
+  return found
+}
 
 /** A credential in its place; what it shows to the upstream must not come back. */
 function placeOne(

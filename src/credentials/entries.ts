@@ -48,6 +48,8 @@ export async function entryOf(
 ): Promise<CredentialEntry> {
   const { Host = '', Header, Query, Prefix, Credential, ValueFromEnv, ValueFromFile } = setting
   const credential = options.Credentials.find(({ Name }) => Name === Credential)
+  if (Credential !== undefined && credential === undefined)
+    throw new StartupError(`Upstreams[${index}]: the credential ${Credential} is new. Restart the gateway to use it.`)
   const { Type: type = 'Value' } = credential ?? {}
   const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
   return {

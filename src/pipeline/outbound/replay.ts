@@ -53,9 +53,12 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Outbou
     (await awaitCredentials(call, parts, approved)) ??
     (call.isOver ? refuse('draining') : undefined) ??
     passCircuit(call, parts)
-  if (outcome !== undefined) settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
-  if (outcome === 'again') return outcome
-  return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
+  const message = outcome === undefined ? upstreamRequest(call, parts) : undefined
+  if (message !== undefined) return send(call, message, parts)
+  closeCircuit(call, 'neutral', parts)
+  settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
+  // A credential has ended since it was ready.
+  return outcome === undefined || outcome === 'again' ? 'again' : { kind: 'notSent', refusal: outcome }
 }
 
 async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checked> {
@@ -78,17 +81,17 @@ async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promis
   return outcome ?? (call.isOver ? refuse('draining') : undefined)
 }
 
-function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
+function send(call: ApprovedCall, message: UpstreamRequest, parts: OutboundParts): Promise<Attempted> {
   const { target, resolution } = call
   if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
-  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   return new Promise(resolve => {
     const replay = new Replay(call, resolution, { parts, resolve })
-    parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
+    parts.connections.sendAlone(target.origin, resolution, message, replay)
   })
 }
 
-function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest {
+function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest | undefined {
+  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   const { request, target, context, meter } = call
   const { method, body } = request
   const message = {

@@ -76,8 +76,12 @@ async function holdFirst<C extends Call>(
 const tooLong =
   'The body is longer than Proxy:MaxEvaluatedBodyBytes, so the gateway cannot sign it. Send its SHA-256 in X-Amz-Content-Sha256.'
 
-/** The request with its credentials. */
-export function withCredentials<M extends AwsMessage>(call: Call, message: M, { credentials }: OutboundParts): M {
+/** The request with its credentials; undefined when one is no longer there, and nothing may be sent. */
+export function withCredentials<M extends AwsMessage>(
+  call: Call,
+  message: M,
+  { credentials }: OutboundParts,
+): M | undefined {
   return call.credentials === undefined ? message : credentials.place(call.credentials, message, call.target.origin)
 }
 
@@ -129,8 +133,8 @@ export function answerLastHop(exchange: Exchange): 'answered' | undefined {
   return 'answered'
 }
 
-/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
-export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
+/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). Undefined as `withCredentials`. */
+export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest | undefined {
   const { interests } = exchange
   const given = requestFields(exchange, parts)
   const base = parts.tracing?.propagate(exchange, exchange.target.origin.host, given) ?? given
