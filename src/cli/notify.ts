@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { asError } from '../base/as-error.ts'
 import type { Environment } from '../config/environment.ts'
 import { systemClock } from '../runtime/clock.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 
 /** The manager of the service, which waits for these words. */
 export interface ServiceManager {
@@ -36,10 +37,10 @@ export function findServiceManager({ env, pid, onFault }: ServiceManagerParts): 
   const { NOTIFY_SOCKET, PATH } = env
   if (NOTIFY_SOCKET === undefined) return nobody
   const run = promisify(execFile)
-  let last = Promise.resolve()
+  const inTurn = createSerialQueue()
   let hasFailed = false
-  const send = (...variables: readonly string[]): Promise<void> => {
-    last = last.then(async () => {
+  const send = (...variables: readonly string[]): Promise<void> =>
+    inTurn(async () => {
       try {
         await run('systemd-notify', variables, { env: { NOTIFY_SOCKET, PATH }, timeout: sendMs })
       } catch (error) {
@@ -47,8 +48,6 @@ export function findServiceManager({ env, pid, onFault }: ServiceManagerParts): 
         hasFailed = true
       }
     })
-    return last
-  }
   return {
     ready: status => void send('READY=1', `STATUS=${status}`),
     // Time since the start of the machine, as the manager counts it.

@@ -6,6 +6,7 @@ import type { ShapeRecorder, TakenShapes } from '../pipeline/ends/recorder.ts'
 import { maxOfShape, type TakenSample } from '../pipeline/ends/sampler.ts'
 import type { OpenedSample } from '../policies/simulate.ts'
 import { valuesOfBoth } from '../policy/propose/field-values.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { RecordedShapes, ShapeCount, StoredSample } from '../storage/store.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import type { Base } from './base.ts'
@@ -55,9 +56,9 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
   const [samples, hits] = [createSamples(parts), new KeptHits(parts)]
   const { recorder, bounds } = dataPlane
   const waiting = new WaitingCounts()
+  const inTurn = createSerialQueue()
   let flushedAt = clock.steady()
   let prunedAt = Number.NEGATIVE_INFINITY
-  let flushing: Promise<void> | undefined
 
   async function flushOnce(): Promise<void> {
     if (recorder !== undefined) waiting.add(recorder.take())
@@ -75,13 +76,7 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
     }
   }
 
-  /** One after the other. */
-  function flush(): Promise<void> {
-    const before = flushing ?? Promise.resolve()
-    flushing = before.catch(() => {}).then(flushOnce)
-    return flushing
-  }
-
+  const flush = () => inTurn(flushOnce)
   const flushAll = () => Promise.all([flush(), hits.flush()])
   closers.push(() => flushAll().catch(error => report('recorded shapes could not be stored', error)))
   return {

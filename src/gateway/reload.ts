@@ -4,6 +4,7 @@ import { formatProblem } from '../config/given.ts'
 import { type ConfigChange, changeOf, type LiveSettings } from '../config/live.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { ThreadPool } from '../threads/pool.ts'
 import { type AuthorityHolder, auditAuthority } from './authority.ts'
 import { type Base, reloadFiles } from './base.ts'
@@ -35,7 +36,8 @@ export interface Reload {
 export function createReload(parts: GatewayReloadParts): Reload {
   let last = { succeeded: true, at: parts.clock.now() }
   let needRestart: readonly string[] = []
-  let running: Promise<unknown> = Promise.resolve()
+  // Each compares with what the one before has put in force.
+  const inTurn = createSerialQueue()
   async function reload(): Promise<boolean> {
     const change = await reloadSettings(parts).catch(error => {
       parts.report('settings and credentials were not reloaded, the old ones stay', error)
@@ -56,12 +58,7 @@ export function createReload(parts: GatewayReloadParts): Reload {
     get needRestart() {
       return needRestart
     },
-    run() {
-      // One after the other: each compares with what the one before has put in force.
-      const done = running.then(reload)
-      running = done
-      return done
-    },
+    run: () => inTurn(reload),
   }
 }
 

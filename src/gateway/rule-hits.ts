@@ -5,6 +5,7 @@ import type { RuleUsage } from '../policies/drift.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { formatRule } from '../policy/language/format.ts'
 import type { Rule } from '../policy/language/model.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { RuleHits } from '../storage/hits.ts'
 import type { PolicyList, ThreadPool } from '../threads/pool.ts'
 import type { Base } from './base.ts'
@@ -28,8 +29,8 @@ const byName = (list: PolicyList): PoliciesByName => new Map(list.map(({ compile
 export class KeptHits {
   readonly #parts: RuleHitParts
   readonly #versions = new RuleVersions()
+  readonly #inTurn = createSerialQueue()
   #waiting = new Map<string, RuleHits>()
-  #flushing: Promise<void> | undefined
   /** In force in this thread, and in the others. */
   #policies: PoliciesByName
   #ofOthers: PoliciesByName
@@ -80,9 +81,7 @@ export class KeptHits {
 
   /** Stores what was counted, one flush after the other. */
   flush(): Promise<void> {
-    const before = this.#flushing ?? Promise.resolve()
-    this.#flushing = before.catch(() => {}).then(() => this.#store())
-    return this.#flushing
+    return this.#inTurn(() => this.#store())
   }
 
   async prune(): Promise<void> {

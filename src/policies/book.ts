@@ -1,6 +1,7 @@
 /** Every policy in force, and how those of the store come into force. */
 import type { Refusal } from '../base/refusals.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
 import { type ActivePolicies, createActivePolicies } from './active-policies.ts'
 import { createPolicy, type EditParts, type PolicyEditor, prepareEdit, removePolicy, replacePolicy } from './edit.ts'
@@ -89,16 +90,6 @@ export function createBook(options: BookOptions): PolicyBook {
         load: records => put(() => stored.load(records)),
         change: (name, record) => put(() => stored.change(name, record)),
       }),
-  }
-}
-
-/** Does work one at a time, in the order it came. The failure of one does not stop the next. */
-export function createSerialQueue() {
-  let last: Promise<unknown> = Promise.resolve()
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const result = last.then(work)
-    last = result.catch(() => {})
-    return result
   }
 }
 

@@ -2,6 +2,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type Refusal, refuse } from '../base/refusals.ts'
 import { type Link, openLink } from '../runtime/link.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { PolicyWork } from './policy-worker.ts'
 
 /** Long work on policies, one piece after the other in a thread of its own. */
@@ -30,14 +31,12 @@ const workerUrl = new URL(`./policy-worker${extname(import.meta.url)}`, import.m
 export function createPolicyThread(onCrash: (error: Error) => void, longestMs = 60_000): PolicyThread {
   const thread = new WorkerOnDemand(onCrash, longestMs)
   let waiting = 0
-  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = createSerialQueue()
   return {
     async run(work, left) {
       if (waiting >= maxWaiting) return refuse('busy', 'Others wait for work on policies. Try again later.')
       waiting += 1
-      const mine = last.then(() => thread.once(work, left))
-      last = mine.catch(() => {})
-      return await mine.finally(() => {
+      return await inTurn(() => thread.once(work, left)).finally(() => {
         waiting -= 1
       })
     },

@@ -1,13 +1,13 @@
 /** Copies of agents and policies in a thread; they follow the main thread's. */
 import { type TrustCause, trustScore } from '../agents/agent.ts'
 import { createSnapshot, type Registry } from '../agents/registry.ts'
-import { createSerialQueue } from '../policies/book.ts'
 import { prepare } from '../policies/entry.ts'
 import type { CompiledBook } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { PolicyDocument } from '../policy/language/format.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
 export interface AgentReplica
