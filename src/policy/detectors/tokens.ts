@@ -195,19 +195,35 @@ const awsLength = 40
 /** Lower case, as variables of the environment are not: `AWS_SECRET_ACCESS_KEY`, `secretAccessKey`. */
 const awsNames = ['secret_access_key', 'secret-access-key', 'secretaccesskey'].map(asciiBytes)
 const maxSeparators = 8
+/** Between a name and the member with its value, as in the environment of a container, which may be indented. */
+const valueName = asciiBytes('value')
+const maxBeforeValue = 64
 
 /** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
 function isAwsSecret(text: Text, at: number): boolean {
   const { bytes } = text
   // Exactly 40: the 41st is another character.
   if (runLength(text, at, awsPart, awsLength + 1) !== awsLength) return false
-  let before = at
-  for (let count = 0; count <= maxSeparators; count++) {
-    const length = separatorBefore(text, before)
-    if (length === 0) return count > 0 && awsNames.some(name => startsWithFolded(bytes, before - name.length, name))
-    before -= length
+  const end = beforeSeparators(text, at, maxSeparators, false)
+  if (end === at || isAwsName(bytes, end)) return end < at
+  const value = end - valueName.length
+  if (!startsWithFolded(bytes, value, valueName)) return false
+  const nameEnd = beforeSeparators(text, value, maxBeforeValue, true)
+  return nameEnd < value && isAwsName(bytes, nameEnd)
+}
+
+const isAwsName = (bytes: Buffer, end: number): boolean =>
+  awsNames.some(name => startsWithFolded(bytes, end - name.length, name))
+
+/** Where the separators begin that end at `end`: no more than that many. */
+function beforeSeparators(text: Text, end: number, max: number, isComma: boolean): number {
+  let at = end
+  for (let count = 0; count < max; count++) {
+    const length = isComma && text.bytes[at - 1] === 44 ? 1 : separatorBefore(text, at)
+    if (length === 0) break
+    at -= length
   }
-  return false
+  return at
 }
 
 const separators = charset('"\'\\s:=')

@@ -65,6 +65,11 @@ t.test('names before a secret may have any letter case, and are whole', async t 
       t.equal(detectSecret(text), 'aws-secret-key', text)
       t.equal(detectSecret(JSON.stringify({ text })), 'aws-secret-key', `${text} in JSON`)
     }
+    const pair = JSON.stringify([{ name, value: a(40) }], undefined, 12)
+    for (const text of [JSON.stringify({ name, value: a(40) }), pair, `- name: ${name}\n            value: ${a(40)}`]) {
+      t.equal(detectSecret(text), 'aws-secret-key', text)
+      t.equal(detectSecret(text.replace('value', 'valve')), undefined, `${text}, of another member`)
+    }
     for (const near of [
       `${name}S=${a(40)}`,
       `${name}${a(40)}`,
