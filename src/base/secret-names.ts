@@ -2,7 +2,7 @@
  * Which names stand for secrets: of header fields, query and form parameters, cookies and members of JSON. The one list for
  * texts that are shown to reviewers, given as a reason, and logged.
  */
-import { memoized } from './memo.ts'
+import { Memo } from './memo.ts'
 
 /** Names that are secrets as a whole, without their hyphens. */
 const wholeNames = new Set(
@@ -70,10 +70,17 @@ function normalise(name: string): string {
 }
 
 /** Whether what has this name is a secret. */
-export const isSecretName = (name: string): boolean => name !== '' && name.length <= longest && judged(name)
+export function isSecretName(name: string): boolean {
+  if (name === '' || name.length > longest) return false
+  const known = cache.get(name)
+  if (known !== undefined) return known
+  const secret = judge(normalise(name))
+  cache.set(name, secret)
+  return secret
+}
 
 /** Names repeat; their number is bounded, since others choose them. */
-const judged = memoized(2_048, (name: string) => judge(normalise(name)))
+const cache = new Memo<string, boolean>(2_048)
 
 function judge(normal: string): boolean {
   if (harmless.has(normal)) return false

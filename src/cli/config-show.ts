@@ -18,7 +18,8 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, ...jsonOption })
   const { config, given } = readConfiguration(shell, values.config)
   const settings = showSettings(config, given)
-  return printResult(shell, values, { settings }, table(settings))
+  printResult(shell, values, { settings }, table(settings))
+  return 0
 }
 
 function table(settings: readonly ShownSetting[]): readonly string[] {

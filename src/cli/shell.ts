@@ -35,11 +35,6 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** @throws UsageError */
-export function misused(message: string): never {
-  throw new UsageError(message)
-}
-
 /** The option of commands whose result other programs read. */
 export const jsonOption = { json: { type: 'boolean' } } as const
 
@@ -50,16 +45,15 @@ export function printJson(shell: Shell, result: object): void {
   shell.print(printableJson(JSON.stringify(result)))
 }
 
-/** With --json the result, else the lines for people. Gives the exit code. */
+/** With --json the result, else the lines for people. */
 export function printResult(
   shell: Shell,
   { json }: { readonly json?: boolean | undefined },
   result: object,
   lines: readonly string[],
-): number {
+): void {
   if (json === true) printJson(shell, result)
   else for (const line of lines) shell.print(line)
-  return 'ok' in result && result.ok === false ? 1 : 0
 }
 
 /**

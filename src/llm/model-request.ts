@@ -1,5 +1,4 @@
 /** What a request to a model asks for, as far as it decides what the call can cost. */
-import { mapValues } from '../base/records.ts'
 import { type CalledModel, type Format, maxModelLength } from './formats.ts'
 import { topMembers, type WantedName, type WantedNames } from './top-members.ts'
 import type { Usage } from './usage.ts'
@@ -20,9 +19,9 @@ export interface ModelRequest {
 }
 
 /** Where a format has its numbers. `a.b` is the member `b` of the object `a`. */
-interface Numbers<N = string> {
-  readonly output: readonly N[]
-  readonly copies: readonly N[]
+interface Numbers {
+  readonly output: readonly string[]
+  readonly copies: readonly string[]
 }
 
 const maxTokens = ['max_tokens']
@@ -55,27 +54,13 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
 const includeUsage = 'stream_options.include_usage'
 const others = ['model', 'stream', includeUsage, 'background', 'metadata', 'prompt']
 
-/** The name of a member, and that of the one in it that is meant. */
-type MemberPath = readonly [outer: string, inner?: string]
-
-const pathOf = (name: string): MemberPath => {
-  const [outer = '', inner] = name.split('.')
-  return inner === undefined ? [outer] : [outer, inner]
-}
-
-interface RequestNames extends Numbers<MemberPath> {
-  readonly names: WantedNames
-}
-
-const requestNames = mapValues(
-  numbersOf,
-  ({ output, copies }): RequestNames => ({
-    names: wantedNames([...others, ...output, ...copies]),
-    output: output.map(pathOf),
-    copies: copies.map(pathOf),
-  }),
+const wantedOf = new Map(
+  Object.entries(numbersOf).map(([format, { output, copies }]) => [
+    format,
+    wantedNames([...others, ...output, ...copies]),
+  ]),
 )
-const usagePath = pathOf(includeUsage)
+const noNames: WantedNames = new Map()
 
 function wantedNames(all: readonly string[]): WantedNames {
   const byOuter = Object.groupBy(all, name => name.split('.', 1)[0]!)
@@ -89,11 +74,10 @@ function wantedNames(all: readonly string[]): WantedNames {
 
 /** Undefined: the body is no JSON object that all servers read in the same way, or its answer could hide its usage. */
 export function readModelRequest({ format, model }: CalledModel, body: Buffer): ModelRequest | undefined {
-  const numbers = requestNames[format]
-  const members = topMembers(body, numbers.names)
+  const members = topMembers(body, wantedOf.get(format) ?? noNames)
   if (members === undefined) return undefined
-  const output = highest(members, numbers.output, true)
-  const copies = highest(members, numbers.copies)
+  const output = highest(members, numbersOf[format].output, true)
+  const copies = highest(members, numbersOf[format].copies)
   const named = members.get('model') ?? undefined
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
   if (format === 'openai' && isLong(members.get('metadata'))) return undefined
@@ -103,7 +87,7 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
     maxOutput: output,
     copies: Math.min(maxCopies, Math.max(1, copies ?? 1)) * promptsIn(members.get('prompt')),
     streams,
-    asksUsage: streams && memberOf(members, usagePath) === true,
+    asksUsage: streams && memberOf(members, includeUsage) === true,
     isBackground: format === 'openai' && members.get('background') === true,
   }
 }
@@ -131,13 +115,13 @@ const isModel = (value: unknown): value is string | undefined =>
  */
 function highest(
   members: ReadonlyMap<string, unknown>,
-  paths: readonly MemberPath[],
+  names: readonly string[],
   isLimit = false,
 ): number | 'odd' | undefined {
   let found: number | undefined
   let isUnlimited = false
-  for (const path of paths) {
-    const value = memberOf(members, path)
+  for (const name of names) {
+    const value = memberOf(members, name)
     if (value === undefined || value === null) continue
     if (typeof value !== 'number') return 'odd'
     isUnlimited ||= isLimit && value < 1
@@ -146,7 +130,8 @@ function highest(
   return isUnlimited ? undefined : found
 }
 
-function memberOf(members: ReadonlyMap<string, unknown>, [outer, inner]: MemberPath): unknown {
+function memberOf(members: ReadonlyMap<string, unknown>, name: string): unknown {
+  const [outer = '', inner] = name.split('.')
   const value = members.get(outer)
   if (inner === undefined || value === undefined || value === null) return value
   return value instanceof Map ? value.get(inner) : 'no object'

@@ -167,9 +167,14 @@ const emptyStep: HistoryStep = {
 }
 
 function highest(before: Gauges | undefined, now: Gauges): Gauges {
-  const all = gaugeNames.map(name => [name, Math.max(before?.[name] ?? 0, now[name])])
-  // The names are those of Gauges.
-  return Object.fromEntries(all) as unknown as Gauges
+  if (before === undefined) return now
+  const { pending, oldestSeconds, circuitsOpen, inFlight } = before
+  return {
+    pending: Math.max(pending, now.pending),
+    oldestSeconds: Math.max(oldestSeconds, now.oldestSeconds),
+    circuitsOpen: Math.max(circuitsOpen, now.circuitsOpen),
+    inFlight: Math.max(inFlight, now.inFlight),
+  }
 }
 
 const countsOf = (totals: Totals): Counts => ({

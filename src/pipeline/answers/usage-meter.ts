@@ -32,8 +32,8 @@ interface MeterParts {
   readonly costOf: CostOf
 }
 
-/** Has one answer of a model provider read, and tells what the call used. */
-export class UsageMeter implements Interest {
+/** Sees one answer of a model provider, and reads what the call used. */
+export class UsageMeter implements Interest, Tap {
   readonly wantsPlainBytes = true
   readonly #call: MeteredCall
   readonly #parts: MeterParts
@@ -41,6 +41,7 @@ export class UsageMeter implements Interest {
   #ofHead: Usage | undefined
   #reader: UsageReader | undefined
   #found: CallUsage | undefined
+  #bytes = 0
 
   constructor(call: MeteredCall, parts: MeterParts) {
     this.#call = call
@@ -58,7 +59,14 @@ export class UsageMeter implements Interest {
     const division = isCoded(head) ? undefined : divisionOf(fieldValues(fields, 'content-type').join())
     if (division === undefined || this.#ofHead !== undefined) return undefined
     this.#reader = new UsageReader(format, division)
-    return this.#reader
+    return this
+  }
+
+  see(chunk: Buffer): void {
+    // Bytes may come after the agent has left.
+    if (this.#found !== undefined) return
+    this.#bytes += chunk.length
+    this.#reader?.take(chunk)
   }
 
   /**
@@ -96,7 +104,7 @@ export class UsageMeter implements Interest {
 
   /** Bytes of the answer that were read; undefined: it could not be read. */
   get bytes(): number | undefined {
-    return this.#reader?.bytes
+    return this.#reader === undefined ? undefined : this.#bytes
   }
 
   /** What the call used; undefined before its end, and when it got no answer. */

@@ -11,7 +11,6 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
-import type { Tap } from '../answers/interest.ts'
 import { noteSent, readsAnswer, settleSpend } from '../budgets/reservation.ts'
 import { type CallShape, reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
@@ -53,12 +52,9 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Outbou
     (await awaitCredentials(call, parts, approved)) ??
     (call.isOver ? refuse('draining') : undefined) ??
     passCircuit(call, parts)
-  const message = outcome === undefined ? upstreamRequest(call, parts) : undefined
-  if (message !== undefined) return send(call, message, parts)
-  closeCircuit(call, 'neutral', parts)
-  settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
-  // A credential has ended since it was ready.
-  return outcome === undefined || outcome === 'again' ? 'again' : { kind: 'notSent', refusal: outcome }
+  if (outcome !== undefined) settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
+  if (outcome === 'again') return outcome
+  return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
 }
 
 async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checked> {
@@ -81,17 +77,17 @@ async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promis
   return outcome ?? (call.isOver ? refuse('draining') : undefined)
 }
 
-function send(call: ApprovedCall, message: UpstreamRequest, parts: OutboundParts): Promise<Attempted> {
+function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
   const { target, resolution } = call
   if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
+  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   return new Promise(resolve => {
     const replay = new Replay(call, resolution, { parts, resolve })
-    parts.connections.sendAlone(target.origin, resolution, message, replay)
+    parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
   })
 }
 
-function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest | undefined {
-  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
+function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest {
   const { request, target, context, meter } = call
   const { method, body } = request
   const message = {
@@ -117,7 +113,6 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
-  #tap: Tap | undefined = undefined
   #trailers: readonly string[] = []
   #status: number | undefined = undefined
   /** Why the request was not sent over its connection. */
@@ -150,7 +145,7 @@ class Replay implements UpstreamHandler {
   onResponseStart(head: ResponseHead): void {
     const { status, fields } = head
     this.#status = status
-    this.#tap = this.#call.meter?.watch(head)
+    this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     noteAnswered(this.#call, status, this.#parts)
     // The reviewer sees the answer as it is.
@@ -170,7 +165,7 @@ class Replay implements UpstreamHandler {
 
   onResponseData(chunk: Buffer): void {
     if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
-    this.#tap?.see(chunk)
+    this.#call.meter?.see(chunk)
   }
 
   onResponseEnd(trailers: readonly string[]): void {

@@ -58,7 +58,7 @@ export const jsonEscapes: EscapeSyntax = {
   },
 }
 
-/** `%0A`, and `+` for a space. */
+/** `%0A`, and `+` for a space, as forms write it. */
 export const percentEscapes: EscapeSyntax = {
   sign: 37,
   space: 43,
@@ -66,6 +66,9 @@ export const percentEscapes: EscapeSyntax = {
   lengthAt: () => 3,
   sizeOf: () => 1,
 }
+
+/** The same in a text that holds URLs, where `+` mostly is itself. */
+export const percentSigns: EscapeSyntax = { ...percentEscapes, space: -1 }
 
 /** Writes a unit; returns the number of bytes. */
 export function writeUnit(target: Buffer, to: number, unit: number, length: number): number {

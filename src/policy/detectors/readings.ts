@@ -4,7 +4,7 @@
  */
 import type { Budget, Work } from '../values/work.ts'
 import { nextByte, type Text } from './bytes.ts'
-import { type EscapeSyntax, jsonEscapes, percentEscapes, writeUnit } from './escapes.ts'
+import { type EscapeSyntax, jsonEscapes, percentEscapes, percentSigns, writeUnit } from './escapes.ts'
 import { longestPiece, openUnescapedPiece, type UnescapedPiece } from './short-escapes.ts'
 
 /** JSON in a string of JSON is read to this depth, such as the arguments of a tool call in a chat. */
@@ -19,7 +19,7 @@ export type Escapes = 'kept' | 'read' | 'both'
 
 const syntaxes: Readonly<Record<Escapes, readonly EscapeSyntax[]>> = {
   kept: [],
-  read: json,
+  read: [...json, percentSigns],
   both: [percentEscapes, ...json],
 }
 
@@ -83,7 +83,8 @@ export class Readings {
       if (!this.#unescaping.advance(budget)) return false
       const { result } = this.#unescaping
       this.#unescaping = undefined
-      this.#syntaxes = result === undefined && syntax === jsonEscapes ? [] : others
+      const isPlain = result === undefined && syntax === jsonEscapes
+      this.#syntaxes = isPlain ? others.slice(others.lastIndexOf(jsonEscapes) + 1) : others
       this.#last = result ?? this.#last
       if (result !== undefined || this.#made.length === 0) this.#made.push(this.#last)
     }
@@ -96,7 +97,7 @@ export class Readings {
   }
 }
 
-const piece = openUnescapedPiece()
+const pieces = new Map([jsonEscapes, percentSigns].map(syntax => [syntax, openUnescapedPiece(syntax)]))
 
 /** Reads the escapes of a text once, from left to right. */
 class Unescaping implements Work {
@@ -150,7 +151,8 @@ class Unescaping implements Work {
     while (this.#at < bytes.length) {
       if (budget.left <= 0) return false
       const to = Math.min(bytes.length, this.#at + longestPiece, this.#at + 16 * budget.left)
-      if (piece !== undefined && this.#syntax === jsonEscapes) this.#writePiece(piece, to, target, budget)
+      const piece = pieces.get(this.#syntax)
+      if (piece !== undefined) this.#writePiece(piece, to, target, budget)
       else this.#writeBytes(to, target, budget)
     }
     return true
@@ -159,13 +161,14 @@ class Unescaping implements Work {
   /** Reads up to `to`, or to the end of the escape there. */
   #writePiece(piece: UnescapedPiece, to: number, target: Buffer, budget: Budget): void {
     const { bytes, utf8 } = this.#text
+    const syntax = this.#syntax
     const start = this.#at
     piece.begin(bytes, start, to)
     let at = piece.read(start, to)
     while (at < to) {
-      const unit = jsonEscapes.unitAt(bytes, at)
-      piece.write(unit < 0 ? jsonEscapes.sign : unit, jsonEscapes.sizeOf(unit, utf8))
-      at += unit < 0 ? 1 : jsonEscapes.lengthAt(bytes, at)
+      const unit = syntax.unitAt(bytes, at)
+      piece.write(unit < 0 ? syntax.sign : unit, syntax.sizeOf(unit, utf8))
+      at += unit < 0 ? 1 : syntax.lengthAt(bytes, at)
       budget.left--
       if (at < to) at = piece.read(at, to)
     }

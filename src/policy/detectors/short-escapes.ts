@@ -1,5 +1,5 @@
-/** Reads the short escapes of JSON by SIMD: what stands between them is copied, sixteen bytes at a time. */
-import { jsonEscapes, shortEscapes, writeUnit } from './escapes.ts'
+/** Reads the short escapes of JSON by SIMD: what stands between escapes is copied, sixteen bytes at a time. */
+import { type EscapeSyntax, jsonEscapes, shortEscapes, writeUnit } from './escapes.ts'
 import {
   all,
   block,
@@ -32,6 +32,8 @@ export const longestPiece = 8_192
 const results = 18_432
 const table = 32_768
 const count = table + shortEscapes.length
+/** The table of a syntax without short escapes. */
+const noTable = count + 4
 
 const vectorBytes = 16
 
@@ -43,15 +45,15 @@ const isBeforeEnd: CharCodes = [...get(from), ...get(to), i32.less]
 const finish: CharCodes = [...i32Const(0), ...get(written), i32.store, ...offsetBy(count), ...get(from)]
 
 /** Goes on from `from` up to `to`, or to an escape of another kind; returns where it ended. */
-const readCode = (): CharCodes => [
+const readCode = (sign: number, shortTable: number): CharCodes => [
   ...[...i32Const(0), i32.load, ...offsetBy(count), ...set(written), block.loop, block.empty],
   ...[...get(written), ...load(0), ...tee(loaded), ...simd(vector.store), ...offsetBy(results)],
-  ...[...get(loaded), ...bytesOf(all(jsonEscapes.sign)), ...simd(vector.equal), ...simd(vector.bitmask), ...tee(signs)],
+  ...[...get(loaded), ...bytesOf(all(sign)), ...simd(vector.equal), ...simd(vector.bitmask), ...tee(signs)],
   // A branch that is mostly foreseen costs less than to wait for the number of bytes before the next sign.
   ...[i32.isZero, block.if, block.empty, ...advance(i32Const(vectorBytes)), ...isBeforeEnd, block.branchIf, 1],
   ...[block.else, ...get(signs), i32.trailingZeros, ...set(signs), ...advance(get(signs))],
   ...[...isBeforeEnd, block.if, block.empty],
-  ...[...get(from), i32.loadByte, ...offsetBy(1), i32.loadByte, ...offsetBy(table), ...tee(unit)],
+  ...[...get(from), i32.loadByte, ...offsetBy(1), i32.loadByte, ...offsetBy(shortTable), ...tee(unit)],
   ...[block.if, block.empty, ...get(written), ...get(unit), i32.storeByte, ...offsetBy(results)],
   ...[...get(written), ...i32Const(1), i32.add, ...set(written), ...get(from), ...i32Const(2), i32.add, ...set(from)],
   ...[...isBeforeEnd, block.branchIf, 3, ...finish, block.return, block.end, block.end, block.end, block.end],
@@ -93,8 +95,8 @@ export class UnescapedPiece {
 }
 
 /** @returns undefined where there is no WebAssembly */
-export function openUnescapedPiece(): UnescapedPiece | undefined {
-  const search = compileSearch(readCode)
+export function openUnescapedPiece(syntax: EscapeSyntax): UnescapedPiece | undefined {
+  const search = compileSearch(() => readCode(syntax.sign, syntax === jsonEscapes ? table : noTable))
   if (search === undefined) return undefined
   searched.set(shortEscapes, table)
   return new UnescapedPiece(search)

@@ -139,7 +139,9 @@ function conditionCost(condition: Condition): number {
 
 /** Every field that a node reads. */
 export function fieldsOf(node: Node): readonly Field[] {
-  return 'field' in node ? [fieldOf(node)] : innerNodes(node).flatMap(fieldsOf)
+  if ('not' in node) return fieldsOf(node.not)
+  if ('field' in node) return [fieldOf(node)]
+  return ('all' in node ? node.all : node.any).flatMap(fieldsOf)
 }
 
 /** Places of rules in the order of evaluation, ascending. */

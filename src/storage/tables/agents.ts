@@ -142,7 +142,8 @@ export const agents: Operations<'agents'> = {
 
 async function readTrust(db: Db, id: string): Promise<AgentTrust | undefined> {
   const columns = ['status', 'trustValue', 'trustAt', 'standing'] as const
-  return db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
+  const row = await db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
+  return row && { ...row }
 }
 
 type RowChange = AgentChange & Partial<Pick<AgentRow, 'standing'>>

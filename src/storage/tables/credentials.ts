@@ -10,27 +10,30 @@ const unleased = { leaseOwner: null, leaseUntil: null } as const
 
 export const credentials: Operations<'credentials'> = {
   async all(db) {
-    return db
+    const rows = await db
       .selectFrom('credentials')
       .select(['name', 'subject', 'version'])
       .orderBy('name')
       .orderBy('subject')
       .execute()
+    return rows.map(row => ({ ...row }))
   },
 
   async of(db, { name, subject }) {
-    return db
+    const row = await db
       .selectFrom('credentials')
       .select(columns)
       .where('name', '=', name)
       .where('subject', '=', subject)
       .executeTakeFirst()
+    return row && { ...row }
   },
 
   async list(db, { name, subject }, limit) {
     const all = db.selectFrom('credentials').select(columns).orderBy('subject').orderBy('name').limit(limit)
     const named = name === undefined ? all : all.where('name', '=', name)
-    return (subject === undefined ? named : named.where('subject', '=', subject)).execute()
+    const rows = await (subject === undefined ? named : named.where('subject', '=', subject)).execute()
+    return rows.map(row => ({ ...row }))
   },
 
   async lease({ db, gateway }, { name, subject, version, now, until }) {
@@ -62,12 +65,13 @@ export const credentials: Operations<'credentials'> = {
   },
 
   async takeConsent({ db }, hash, now) {
-    return db
+    const taken = await db
       .deleteFrom('consents')
       .where('hash', '=', hash)
       .where('expiresAt', '>', now)
       .returningAll()
       .executeTakeFirst()
+    return taken && { ...taken }
   },
 }
 

@@ -24,7 +24,8 @@ export const subscriptions: Operations<'subscriptions'> = {
   },
 
   async all(db) {
-    return db.selectFrom('push_browsers').select(columns).orderBy('id').execute()
+    const rows = await db.selectFrom('push_browsers').select(columns).orderBy('id').execute()
+    return rows.map(row => ({ ...row }))
   },
 
   async keep(unit, { id, agentId, endpoint, p256dh, auth, createdAt }, max, entry) {

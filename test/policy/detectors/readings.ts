@@ -96,6 +96,30 @@ t.test('forms and URLs hide nothing behind percent signs', async t => {
   t.equal(secretSearch.find(`%250A${key}`), undefined, 'percent signs are read once')
 })
 
+t.test('percent signs in JSON are read behind its escapes, and a plus sign is itself', async t => {
+  for (const url of [`https://a.example/?q=%0A${key}`, `\\u0025\\u0030A${key}`, `\\n%41${key.slice(1)}`]) {
+    t.ok(isFound(viewOf(`{"url":"${url}"}`)), url)
+    t.ok(isFound(viewOf(JSON.stringify({ arguments: `{"url":"${url}"}` }))), `${url} in a string of JSON`)
+  }
+  const found = (body: string) => viewOf(body).detects(personalDataSearch) === True
+  t.ok(found('{"q":"%0A+4930901820"}'))
+  t.ok(found('{"q":"%41%2B4930901820 %20+4930901820"}'))
+  const unit = fc.constantFrom('%41', '%0a', '%', '%4', '%zz', '%e2', '+', 'x', 'x'.repeat(70), '\\', '\\n', '%5cn')
+  fc.assert(
+    fc.property(fc.array(unit, { maxLength: 40 }), fc.integer({ min: 1, max: 50 }), (units, left) => {
+      const text = units.join('')
+      const readings = new Readings({ bytes: Buffer.from(text), utf8: false }, 'read')
+      while (!readings.make(4, { left }));
+      const read = unescaped(unescaped(unescaped(text))).replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+        String.fromCharCode(Number.parseInt(hex, 16)),
+      )
+      const last = [3, 2, 1, 0].map(place => readings.at(place)).find(reading => reading !== undefined)
+      return last?.bytes.toString('latin1') === read
+    }),
+    { numRuns: runs(3_000) },
+  )
+})
+
 t.test('what is no text is searched as it is written', async t => {
   const body = `\\n${key}`
   t.equal(viewOf(body, 'text/plain', 'gzip').secret, undefined)
