@@ -6,13 +6,14 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { chooseCores, describeMachine, machineText } from './lib/machine.ts'
+import { type Cores, chooseCores, describeMachine, type Machine, machineText } from './lib/machine.ts'
 import { readOptions } from './lib/options.ts'
 import { temporaryFolder } from './lib/processes.ts'
-import { roadCalled, startUpstreamOf } from './lib/roads.ts'
-import { type Contestant, watchOthers } from './lib/rounds.ts'
+import { roadCalled } from './lib/roads.ts'
+import { watchOthers } from './lib/rounds.ts'
 import { measureSlices } from './lib/sliced.ts'
-import { quantile, ratios } from './lib/stats.ts'
+import { type Starting, withStarted } from './lib/starts.ts'
+import { median, quantile, ratios, spreadOf } from './lib/stats.ts'
 import { figure, table } from './lib/table.ts'
 
 const help = `usage: node bench/compare.ts [options] REV [REV]
@@ -22,6 +23,9 @@ Compares a revision (or a folder with the sources) with the work tree, or with a
   --slices N        slices of each, taken in turn (200): 1,000 small GETs, or fewer of what takes longer
   --connections N   connections of the load (64)
   --road NAME       gateway, gateway-1000, gateway-log, post-16k-unread, down-1m, events, ... (gateway)
+  --starts N        repeats it all with new processes so many times (1): V8 compiles the same sources in another order each time,
+                    so that two starts of the same code differ by some percent
+  --warmup N        CPU seconds that each takes before anything counts (2)
   --beside NAME     compares the road with this one, both of REV, in place of two revisions
   --json            the result as JSON
 `
@@ -31,6 +35,8 @@ const { values, positionals } = readOptions(
   {
     slices: { type: 'string', default: '200' },
     connections: { type: 'string', default: '64' },
+    starts: { type: 'string', default: '1' },
+    warmup: { type: 'string', default: '2' },
     road: { type: 'string', default: 'gateway' },
     beside: { type: 'string' },
     json: { type: 'boolean', default: false },
@@ -41,47 +47,47 @@ const { values, positionals } = readOptions(
 const project = fileURLToPath(new URL('..', import.meta.url))
 
 const [first = '', second = project] = positionals
-const contests =
-  values.beside === undefined
-    ? ([
-        ['before', values.road, first],
-        ['after', values.road, second],
-      ] as const)
-    : ([
-        ['before', values.road, first],
-        ['after', values.beside, first],
-      ] as const)
+const [road, beside] = [values.road, values.beside ?? values.road]
+const revisions = [first, values.beside === undefined ? second : first] as const
+const { perSlice = 1_000, connections = Number(values.connections) } = roadCalled(road).work ?? {}
+const size = { connections, perSlice, slices: Number(values.slices), warmup: Number(values.warmup) }
 await main()
 process.exit()
+
+/** CPU time for one request in each slice, microseconds, of one start of both. */
+interface Compared {
+  readonly before: readonly number[]
+  readonly after: readonly number[]
+  /** Share of the machine that other processes took meanwhile. */
+  readonly others: number
+}
 
 async function main(): Promise<void> {
   const cores = await chooseCores()
   const machine = await describeMachine()
-  const road = roadCalled(values.road)
-  const upstream = await startUpstreamOf(road, cores.others)
-  const contestants: Contestant[] = []
-  const [before, after] = contests.map(([, road, revision]) => `${revision}, ${road}`)
-  for (const [name, called, revision] of contests) {
-    const place = { upstream, cores: cores.proxy, root: sourcesOf(revision) }
-    const { request, process } = await roadCalled(called).open(place)
-    contestants.push({ name, request, process })
+  const [before, after] = [`${revisions[0]}, ${road}`, `${revisions[1]}, ${beside}`]
+  const starting: [Starting, Starting] = [
+    { name: 'before', road, root: sourcesOf(revisions[0]) },
+    { name: 'after', road: beside, root: sourcesOf(revisions[1]) },
+  ]
+  if (!values.json) console.log(`${machineText(machine, cores)}\n\nbefore: ${before}\nafter: ${after}\n`)
+  const starts: Compared[] = []
+  while (starts.length < Number(values.starts)) {
+    const compared = await compare(starting, cores, machine)
+    starts.push(compared)
+    if (!values.json) console.log(`${comparedText(compared)}\n`)
   }
-  const pids = contestants.map(({ process }) => process?.pid as number)
-  const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
-  const { perSlice = 1_000, connections = Number(values.connections) } = road.work ?? {}
-  const size = { connections, slices: Number(values.slices), perSlice }
-  const cpu = await measureSlices(contestants, { ...size, cores: cores.others })
-  if (values.json)
-    console.log(JSON.stringify({ before, after, machine, ...size, cpu: Object.fromEntries(cpu) }, null, 2))
-  else {
-    console.log(`${machineText(machine, cores)}
-other processes took ${(othersShare() * 100).toFixed(0)} % of the machine meanwhile
+  if (values.json) console.log(JSON.stringify({ before, after, machine, ...size, starts }, null, 2))
+  else if (starts.length > 1) console.log(startsText(starts))
+}
 
-before: ${before}
-after: ${after}
-
-${cpuText(cpu)}`)
-  }
+function compare(starting: [Starting, Starting], cores: Cores, machine: Machine): Promise<Compared> {
+  return withStarted(starting, { cores }, async (started, upstream) => {
+    const pids = started.map(({ process }) => process?.pid as number)
+    const othersShare = watchOthers([upstream.process.pid, ...pids], machine.cores)
+    const cpu = await measureSlices(started, { ...size, cores: cores.others })
+    return { before: cpu.get('before') ?? [], after: cpu.get('after') ?? [], others: othersShare() }
+  })
 }
 
 /** Folder of the sources of a revision. The packages are those of the work tree. */
@@ -102,12 +108,11 @@ function sourcesOf(revision: string): string {
   return folder
 }
 
-function cpuText(cpu: ReadonlyMap<string, readonly number[]>): string {
-  const [before = [], after = []] = [...cpu.values()]
-  const row = (name: string, all: readonly number[], digits: number) => [
-    name,
-    ...[0.5, 0.25, 0.75].map(share => figure(quantile(all, share), digits)),
-  ]
+function comparedText({ before, after, others }: Compared): string {
+  const row = (name: string, all: readonly number[], digits: number) => {
+    const { median, low, high } = spreadOf(all)
+    return [name, ...[median, low, high].map(value => figure(value, digits))]
+  }
   const changes = ratios(after, before)
   // Twice the standard error of a median, from its quarters.
   const error = (1.86 * (quantile(changes, 0.75) - quantile(changes, 0.25))) / Math.sqrt(changes.length)
@@ -116,5 +121,12 @@ function cpuText(cpu: ReadonlyMap<string, readonly number[]>): string {
     [row('before', before, 1), row('after', after, 1), row('after / before, of each slice', changes, 3)],
   )}
 
-${figure(quantile(changes, 0.5), 3)} of before, give or take ${figure(error, 3)}`
+${figure(median(changes), 3)} of before, give or take ${figure(error, 3)}; other processes took ${figure(others * 100)} % of the machine meanwhile`
+}
+
+function startsText(starts: readonly Compared[]): string {
+  const of = starts.map(({ before, after }) => median(ratios(after, before)))
+  const { median: middle, low, high } = spreadOf(of)
+  return `${of.map(ratio => figure(ratio, 3)).join(', ')}
+${starts.length} starts: ${figure(middle, 3)} of before, quarters ${figure(low, 3)} and ${figure(high, 3)}`
 }

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { Memo } from './memo.ts'
+import { memoized } from './memo.ts'
 
 /** Class of an address, by the IANA special-purpose registries (RFC 6890) and the fixed addresses of clouds. */
 export type AddressClass =
@@ -160,22 +160,15 @@ export function parseRange(text: string): Subnet | undefined {
 
 const classes = ranges.map(([name, cidrs]) => ({ name, set: AddressRanges.of(cidrs) }))
 
-/** Classes found before: range sets are slow, and few addresses are asked for again and again. */
-const cache = new Memo<string, AddressClass>(10_000)
-
 /**
  * Class of an address in any spelling; the narrowest range that holds it wins. Text that is not an address is reserved,
- * so that nothing connects to it.
+ * so that nothing connects to it. Range sets are slow, and few addresses are asked for again and again.
  */
-export function classifyAddress(ip: string): AddressClass {
-  const before = cache.get(ip)
-  if (before !== undefined) return before
+export const classifyAddress = memoized(10_000, (ip: string): AddressClass => {
   const address = canonicalAddress(ip)
-  const found =
-    address === undefined ? 'reserved' : (classes.find(({ set }) => set.hasCanonical(address))?.name ?? 'public')
-  cache.set(ip, found)
-  return found
-}
+  if (address === undefined) return 'reserved'
+  return classes.find(({ set }) => set.hasCanonical(address))?.name ?? 'public'
+})
 
 /** Whether a host as people write it is this machine. */
 export const isLoopback = (host: string): boolean =>

@@ -17,3 +17,15 @@ export class Memo<K, V> extends Map<K, V> {
     return super.set(key, value)
   }
 }
+
+/** The same function, which keeps its answers. */
+export function memoized<K, V extends {}>(max: number, answer: (key: K) => V): (key: K) => V {
+  const known = new Memo<K, V>(max)
+  return key => {
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const made = answer(key)
+    known.set(key, made)
+    return made
+  }
+}

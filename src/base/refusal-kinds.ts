@@ -6,9 +6,13 @@ interface RefusalKind {
   readonly status: number
   readonly title: string
   readonly detail: string
+  /** Usual seconds after which a 429 or 503 may be tried again; undefined for others. */
+  readonly retryAfter: number | undefined
 }
 
-const kind = (status: number, title: string, detail: string): RefusalKind => ({ status, title, detail })
+const kind = (status: number, title: string, detail: string, seconds = 1): RefusalKind => {
+  return { status, title, detail, retryAfter: status === 429 || status === 503 ? seconds : undefined }
+}
 
 export const refusalKinds = {
   invalid_request: kind(400, 'Invalid request', 'The request line or a header is malformed.'),
@@ -131,11 +135,12 @@ export const refusalKinds = {
     'Too many requests at once',
     'This agent has too many requests under way. Wait until one of them ends.',
   ),
-  hitl_queue_full: kind(429, 'Review queue full', 'Too many requests are waiting for review. Try again later.'),
+  hitl_queue_full: kind(429, 'Review queue full', 'Too many requests are waiting for review. Try again later.', 30),
   hitl_storage_full: kind(
     429,
     'Review storage full',
     'Requests that were held for review take all the storage that they may use. Try again later.',
+    30,
   ),
   too_many_logins: kind(
     429,
@@ -165,6 +170,7 @@ export const refusalKinds = {
     503,
     'Credential unavailable',
     'The gateway cannot get the credential of this upstream now, so nothing was sent. Try again later.',
+    5,
   ),
   circuit_open: kind(503, 'Circuit open', 'The upstream failed repeatedly. Wait as Retry-After says.'),
   upstream_busy: kind(503, 'Upstream busy', 'Too many requests to this upstream are already waiting. Try again later.'),
@@ -173,6 +179,7 @@ export const refusalKinds = {
     503,
     'Review pending',
     'The request is held for review, and nobody has decided it yet. Try again as Retry-After says.',
+    5,
   ),
   store_unavailable: kind(
     503,
@@ -184,7 +191,7 @@ export const refusalKinds = {
     'Out of date',
     'The gateway cannot reach its database, so it does not know the latest changes. Try again shortly.',
   ),
-  draining: kind(503, 'Shutting down', 'The gateway is stopping. Try again shortly.'),
+  draining: kind(503, 'Shutting down', 'The gateway is stopping. Try again shortly.', 5),
   upstream_timeout: kind(504, 'Upstream timeout', 'The upstream did not answer in time.'),
   http_version_not_supported: kind(505, 'HTTP version not supported', 'The gateway serves HTTP/1.0 and HTTP/1.1.'),
   loop_detected: kind(508, 'Loop detected', 'The request has already passed this gateway.'),

@@ -1,6 +1,5 @@
 import type { FailureKind } from './failure-kinds.ts'
 import { type RefusalCode, refusalKinds } from './refusal-kinds.ts'
-import { withRetryAfter } from './retry-after.ts'
 
 /** For clients that forgot `/proxy/`, or that have the gateway as their HTTP_PROXY. */
 export const howToCall =
@@ -33,12 +32,13 @@ export interface Refusal extends RefusalExtras {
   readonly detail: string
 }
 
-/** A refusal with its status; `detail` replaces the table's text and must be safe to show to the caller. */
+/** A refusal with its status, and `Retry-After` unless it has one; `detail` replaces the table's text and must be safe to show to the caller. */
 export function refuse(code: RefusalCode, detail?: string, extras?: RefusalExtras): Refusal {
-  const { status, detail: usual } = refusalKinds[code]
+  const { status, detail: usual, retryAfter } = refusalKinds[code]
   const refusal = { refusal: code, status, detail: detail ?? usual, ...extras }
-  const headers = withRetryAfter(code, status, extras?.headers)
-  return headers === undefined ? refusal : { ...refusal, headers }
+  const headers = extras?.headers ?? []
+  if (retryAfter === undefined || headers.includes('Retry-After')) return refusal
+  return { ...refusal, headers: ['Retry-After', String(retryAfter), ...headers] }
 }
 
 /** The body is as openapi.json says, but this field of it cannot be as it is. */

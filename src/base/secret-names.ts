@@ -2,7 +2,7 @@
  * Which names stand for secrets: of header fields, query and form parameters, cookies and members of JSON. The one list for
  * texts that are shown to reviewers, given as a reason, and logged.
  */
-import { Memo } from './memo.ts'
+import { memoized } from './memo.ts'
 
 /** Names that are secrets as a whole, without their hyphens. */
 const wholeNames = new Set(
@@ -70,17 +70,10 @@ function normalise(name: string): string {
 }
 
 /** Whether what has this name is a secret. */
-export function isSecretName(name: string): boolean {
-  if (name === '' || name.length > longest) return false
-  const known = cache.get(name)
-  if (known !== undefined) return known
-  const secret = judge(normalise(name))
-  cache.set(name, secret)
-  return secret
-}
+export const isSecretName = (name: string): boolean => name !== '' && name.length <= longest && judged(name)
 
 /** Names repeat; their number is bounded, since others choose them. */
-const cache = new Memo<string, boolean>(2_048)
+const judged = memoized(2_048, (name: string) => judge(normalise(name)))
 
 function judge(normal: string): boolean {
   if (harmless.has(normal)) return false

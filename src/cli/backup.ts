@@ -4,7 +4,7 @@ import { usesPostgres } from '../gateway/storage.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { backUp, bringBack } from '../storage/sqlite/backup.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { type Command, readArgs, type Shell, UsageError } from './shell.ts'
+import { type Command, misused, readArgs, type Shell } from './shell.ts'
 
 export const backup: Command = {
   help: `usage: agent-gateway backup DIRECTORY [--config FILE]
@@ -55,8 +55,7 @@ const withPostgres =
 /** The folder that the command names, and the data folder. */
 function readFolders(shell: Shell) {
   const { values, positionals } = readArgs(shell, configOption, 1)
-  const [given] = positionals
-  if (given === undefined) throw new UsageError('name the DIRECTORY of the backup')
+  const [given = misused('name the DIRECTORY of the backup')] = positionals
   const { config, baseDirectory } = readConfiguration(shell, values.config)
   if (usesPostgres(config)) throw new StartupError(withPostgres)
   return { given, dataDirectory: resolve(baseDirectory, config.Storage.DataDirectory) }

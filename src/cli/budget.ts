@@ -4,7 +4,7 @@ import { requestAdminToken } from './admin-token.ts'
 import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { findGateway, type JsonCall } from './gateway-address.ts'
-import { type Command, jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { type Command, jsonHelp, misused, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
 const usual = `  --at ADDRESS   address of a gateway, as printed at start; if absent, the address in the configuration
@@ -25,8 +25,7 @@ Examples:
     const { values } = readArgs(shell, gatewayOptions)
     const budgets = await call<readonly BudgetView[]>(shell, values, { method: 'GET', path: '/budgets' })
     const head = ['BUDGET', 'OF', 'LIMIT', 'PER', 'SPENT', 'CALLS', 'HOLDERS', 'RESETS']
-    printResult(shell, values, { ok: true, budgets }, tableLines([head, ...budgets.map(budgetRow)]))
-    return 0
+    return printResult(shell, values, { ok: true, budgets }, tableLines([head, ...budgets.map(budgetRow)]))
   },
 }
 
@@ -51,13 +50,11 @@ Examples:
   agent-gateway budget show agents-daily --json | jq -r '.items[] | select(.spent >= .limit + .raised) | .holder'`,
   async run(shell) {
     const { values, positionals } = readArgs(shell, gatewayOptions, 1)
-    const [name] = positionals
-    if (name === undefined) throw new UsageError('name a budget')
+    const [name = misused('name a budget')] = positionals
     const path = `/budgets/${encodeURIComponent(name)}?pageSize=200`
     const page = await call<{ readonly items: readonly ShownHolder[] }>(shell, values, { method: 'GET', path })
     const head = ['HOLDER', 'NAME', 'SPENT', 'RESERVED', 'LIMIT', 'RAISED', 'CALLS']
-    printResult(shell, values, { ok: true, ...page }, tableLines([head, ...page.items.map(holderRow)]))
-    return 0
+    return printResult(shell, values, { ok: true, ...page }, tableLines([head, ...page.items.map(holderRow)]))
   },
 }
 
@@ -90,8 +87,7 @@ Examples:
     const raised = await call<ShownHolder>(shell, values, { method: 'POST', path, body })
     const all = amountText((raised.limit ?? 0) + raised.raised, raised)
     const text = `${raised.budget} of ${raised.holderName ?? raised.holder}: ${amountText(raised.spent, raised)} of ${all}`
-    printResult(shell, values, { ok: true, ...raised }, [text])
-    return 0
+    return printResult(shell, values, { ok: true, ...raised }, [text])
   },
 }
 

@@ -18,8 +18,7 @@ export async function run(shell: Shell): Promise<number> {
   const { values } = readArgs(shell, { ...configOption, ...jsonOption })
   const { config, given } = readConfiguration(shell, values.config)
   const settings = showSettings(config, given)
-  printResult(shell, values, { settings }, table(settings))
-  return 0
+  return printResult(shell, values, { settings }, table(settings))
 }
 
 function table(settings: readonly ShownSetting[]): readonly string[] {

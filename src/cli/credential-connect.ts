@@ -29,7 +29,7 @@ import {
 import { type Configuration, configHelp } from './configuration.ts'
 import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
 import { openLoopback } from './loopback.ts'
-import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway credential connect NAME [--agent ID | --owner OWNER] [--device] [--port PORT] [--param NAME=VALUE]... [--json] [--at ADDRESS] [--config FILE]
@@ -98,9 +98,7 @@ export async function run(shell: Shell): Promise<number> {
     }
   })
   if ('connectedBy' in stored) {
-    if (values.json === true) printJson(shell, { ok: true, ...stored })
-    else shell.print(`${name} is connected.`)
-    return 0
+    return printResult(shell, values, { ok: true, ...stored }, [`${name} is connected.`])
   }
   const path = `${pathOf(name)}/renew`
   return printState(shell, values, await askGateway<CredentialView>(shell, asked.parts, { method: 'POST', path }))

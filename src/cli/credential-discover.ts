@@ -5,7 +5,7 @@ import { protectedResource, registeredClient } from '../credentials/mcp-server.t
 import { CredentialError } from '../credentials/state.ts'
 import { askWith, discovered } from '../credentials/token-server.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { jsonHelp, jsonOption, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { upstreamsOf } from './upstreams.ts'
 
 export const help = `usage: agent-gateway credential discover URL [--register] [--redirect-uri URL] [--json] [--config FILE]
@@ -55,9 +55,8 @@ export async function run(shell: Shell): Promise<number> {
         ? await registeredClient(await discovered(issuer, ask), { redirectUri, isConfidential: false }, ask)
         : undefined
     const clientId = registered?.id ?? null
-    if (values.json === true) printJson(shell, { ok: true, url, issuers, scopes, clientId })
-    else shell.print(entriesOf(url, { issuers, scopes, clientId }).trimEnd())
-    return 0
+    const entries = entriesOf(url, { issuers, scopes, clientId }).trimEnd()
+    return printResult(shell, values, { ok: true, url, issuers, scopes, clientId }, [entries])
   } catch (error) {
     throw error instanceof CredentialError ? new StartupError(error.message) : error
   } finally {

@@ -2,7 +2,7 @@
 import type { CredentialView } from '../credentials/view.ts'
 import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
-import { type Command, jsonHelp, printJson, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { type Command, jsonHelp, misused, printResult, readArgs, type Shell } from './shell.ts'
 import { tableLines } from './table.ts'
 
 /** Whose account is meant, of a credential that has several. */
@@ -31,8 +31,7 @@ Examples:
     const call = { method: 'GET', path: '/credentials' } as const
     const credentials = await askGateway<readonly CredentialView[]>(shell, askedIn(shell, values), call)
     const head = ['CREDENTIAL', 'TYPE', 'STATE', 'UNTIL', 'LAST USED', 'HOSTS', 'PROBLEM']
-    printResult(shell, values, { ok: true, credentials }, tableLines([head, ...credentials.map(rowOf)]))
-    return 0
+    return printResult(shell, values, { ok: true, credentials }, tableLines([head, ...credentials.map(rowOf)]))
   },
 }
 
@@ -61,13 +60,11 @@ Examples:
 }
 
 /** The exit code. */
-export function printState(shell: Shell, { json }: { readonly json?: boolean }, credential: CredentialView): number {
+export function printState(shell: Shell, values: { readonly json?: boolean }, credential: CredentialView): number {
   const { name, state, usable, problem } = credential
   const ok = usable && problem === null
-  if (json === true) printJson(shell, { ok, ...credential })
-  else if (ok) shell.print(`${name}: ${state}`)
-  else shell.complain(`${name}: ${state}. ${problem ?? 'It has no value.'}`)
-  return ok ? 0 : 1
+  if (!ok && values.json !== true) shell.complain(`${name}: ${state}. ${problem ?? 'It has no value.'}`)
+  return printResult(shell, values, { ok, ...credential }, ok ? [`${name}: ${state}`] : [])
 }
 
 export const disconnecting: Command = {
@@ -92,12 +89,8 @@ Examples:
     const how = revoked
       ? ', and its token revoked.'
       : '. Its server has revoked nothing: revoke the access there by hand.'
-    printResult(shell, values, { ok: true, revoked }, [`${name} is disconnected${how}`])
-    return 0
+    return printResult(shell, values, { ok: true, revoked }, [`${name} is disconnected${how}`])
   },
 }
 
-export function nameIn([name]: readonly string[]): string {
-  if (name === undefined) throw new UsageError('name a credential')
-  return name
-}
+export const nameIn = ([name = misused('name a credential')]: readonly string[]): string => name

@@ -51,10 +51,10 @@ export async function run(shell: Shell): Promise<number> {
   stop.abort()
   upstreams.connections.close()
   const ok = findings.every(({ level }) => level !== 'fail')
-  printResult(shell, values, { ok, findings }, findings.flatMap(linesOf))
+  const code = printResult(shell, values, { ok, findings }, findings.flatMap(linesOf))
   // What did not answer in time must not keep the process.
-  if (findings.some(({ isLate }) => isLate)) shell.exit(ok ? 0 : 1)
-  return ok ? 0 : 1
+  if (findings.some(({ isLate }) => isLate)) shell.exit(code)
+  return code
 }
 
 interface ReportedResult extends CheckResult {

@@ -4,7 +4,7 @@ import { requestAdminToken } from './admin-token.ts'
 import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { findGateway, type GatewayAddress } from './gateway-address.ts'
-import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
 export const help = `usage: agent-gateway fleet status [--members N] [--json] [--at ADDRESS] [--config FILE]
@@ -59,12 +59,9 @@ export async function run(shell: Shell): Promise<number> {
   const since = newest - first.newest
   const problems = [...missing(members, wanted), ...members.flatMap(member => problemsOf(member, since))]
   const ok = problems.length === 0
-  if (values.json === true) printJson(shell, { ok, newest, members, problems })
-  else {
-    for (const line of table(members)) shell.print(line)
-    for (const problem of problems) shell.complain(problem)
-  }
-  return ok ? 0 : 1
+  const code = printResult(shell, values, { ok, newest, members, problems }, table(members))
+  if (values.json !== true) for (const problem of problems) shell.complain(problem)
+  return code
 }
 
 function countOf(given: string | undefined): number {

@@ -1,7 +1,7 @@
 import type { Drift, DriftedShape } from '../policies/drift.ts'
 import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
-import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, misused, printResult, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy drift NAME [--json] [--at ADDRESS] [--config FILE]
 
@@ -26,12 +26,10 @@ type ListedShape = Omit<DriftedShape, 'lastAt'> & { readonly lastAt: string }
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, gatewayOptions, 1)
-  const [name] = positionals
-  if (name === undefined) throw new UsageError('NAME is missing')
+  const [name = misused('NAME is missing')] = positionals
   const call = { method: 'GET', path: `/policies/${encodeURIComponent(name)}/drift` } as const
   const answer = await askGateway<DriftAnswer>(shell, askedIn(shell, values), call)
-  printResult(shell, values, answer, linesOf(answer))
-  return 0
+  return printResult(shell, values, answer, linesOf(answer))
 }
 
 function linesOf(answer: DriftAnswer): readonly string[] {

@@ -9,7 +9,7 @@ import { systemClock } from '../runtime/clock.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
 import { readCurl } from './curl.ts'
 import { readOnePolicy } from './one-policy.ts'
-import { jsonHelp, jsonOption, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, jsonOption, misused, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy explain POLICY [--request FILE] [--method M] [--url URL] [--header 'NAME: VALUE']...
                                     [--data BODY] [--json] [--config FILE]
@@ -45,14 +45,12 @@ export async function run(shell: Shell): Promise<number> {
   const end = shell.args.indexOf('--')
   const own = end < 0 ? shell.args : shell.args.slice(0, end)
   const { values, positionals } = readArgs({ ...shell, args: own }, options, 1)
-  const [policy] = positionals
-  if (policy === undefined) throw new UsageError('POLICY is missing')
+  const [policy = misused('POLICY is missing')] = positionals
   const given = end < 0 ? descriptionOf(values) : { request: readCurl(curlWords(shell.args.slice(end + 1))) }
   const rulebook = await rulebookOf(policy, readConfiguration(shell, values.config))
   const explained = explainDescription(rulebook, given, systemClock.now())
   if ('problem' in explained) throw new StartupError(explained.problem)
-  printResult(shell, values, explained, linesOf(explained))
-  return 0
+  return printResult(shell, values, explained, linesOf(explained))
 }
 
 function curlWords([first, ...rest]: readonly string[]): readonly string[] {

@@ -5,7 +5,7 @@ import { asError } from '../base/as-error.ts'
 import { didYouMean } from '../base/nearest.ts'
 import { StartupError } from '../base/refusals.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readArgs, type Shell, UsageError } from './shell.ts'
+import { misused, readArgs, type Shell, UsageError } from './shell.ts'
 
 /** Of the package, from src/ and from dist/ alike. */
 const packageFolder = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,12 +26,10 @@ const options = { ...configOption, template: { type: 'string' } } as const
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, 1)
-  const [name] = positionals
-  if (name === undefined) throw new UsageError('NAME is missing')
+  const [name = misused('NAME is missing')] = positionals
   if (!/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/.test(name) || name.endsWith('.test'))
     throw new UsageError('NAME must be letters, digits, dots, underscores and dashes, and not end with .test')
-  const { template } = values
-  if (template === undefined) throw new UsageError('--template is needed')
+  const { template = misused('--template is needed') } = values
   if (!templates().includes(template))
     throw new UsageError(`there is no template ${template}${didYouMean(template, templates())}`)
   const { config, baseDirectory } = readConfiguration(shell, values.config)

@@ -6,7 +6,7 @@ import { createSelfTest } from '../policies/policy-tests.ts'
 import type { Pushed } from '../policies/push.ts'
 import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
-import { readArgs, type Shell, UsageError } from './shell.ts'
+import { misused, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy push FOLDER [--prune] [--dry-run] [--at ADDRESS] [--config FILE]
 
@@ -34,8 +34,7 @@ const options = {
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, 1)
-  const [folder] = positionals
-  if (folder === undefined) throw new UsageError('FOLDER is missing')
+  const [folder = misused('FOLDER is missing')] = positionals
   const inputs = await readFolder(folder)
   const configuration = readConfiguration(shell, values.config)
   await testFolder(folder, inputs, configuration)

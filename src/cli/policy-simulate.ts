@@ -3,7 +3,7 @@ import { formatPolicy } from '../policy/language/format.ts'
 import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { readOnePolicy } from './one-policy.ts'
-import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { jsonHelp, misused, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { sinceOf } from './since.ts'
 
 export const help = `usage: agent-gateway policy simulate FILE [--agent ID] [--since DAYS] [--fail-on WHAT] [--json] [--at ADDRESS]
@@ -43,8 +43,7 @@ interface SimulationAnswer extends Simulation {
 
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, 1)
-  const [file] = positionals
-  if (file === undefined) throw new UsageError('FILE is missing')
+  const [file = misused('FILE is missing')] = positionals
   const wanted = values['fail-on']?.split(',') ?? []
   const unknown = wanted.find(what => !Object.hasOwn(failures, what))
   if (unknown !== undefined) throw new UsageError(`--fail-on must be of ${Object.keys(failures).join(', ')}`)

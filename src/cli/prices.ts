@@ -6,7 +6,7 @@ import type { CostOf } from '../pipeline/answers/pricing.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { openLines, parseLine, type RequestLine } from './log-lines.ts'
-import { type Command, jsonHelp, jsonOption, printJson, readArgs, UsageError } from './shell.ts'
+import { type Command, jsonHelp, jsonOption, misused, printResult, readArgs } from './shell.ts'
 import { tableLines } from './table.ts'
 
 const options = { ...configOption, ...jsonOption } as const
@@ -25,8 +25,7 @@ Example:
   agent-gateway prices check access.log`,
   async run(shell) {
     const { values, positionals } = readArgs(shell, options, 1)
-    const [log] = positionals
-    if (log === undefined) throw new UsageError('name a log')
+    const [log = misused('name a log')] = positionals
     const { config, baseDirectory } = readConfiguration(shell, values.config)
     const prices = await openPrices({ ...config, Metering: { ...config.Metering, Usage: true } }, baseDirectory)
     if (prices === undefined) throw new Error('cannot happen: calls are metered, and there are no prices')
@@ -38,10 +37,11 @@ Example:
     }
     const models = [...found.values()].sort((one, other) => other.calls - one.calls)
     const rows = models.map(({ calls, origin, model }) => [String(calls), origin, model])
-    if (values.json === true) printJson(shell, { ok: models.length === 0, models })
-    else if (models.length === 0) shell.print('all models that were called have a price')
-    else for (const line of tableLines([['CALLS', 'ORIGIN', 'MODEL'], ...rows])) shell.print(line)
-    return models.length === 0 ? 0 : 1
+    const ok = models.length === 0
+    const lines = ok
+      ? ['all models that were called have a price']
+      : tableLines([['CALLS', 'ORIGIN', 'MODEL'], ...rows])
+    return printResult(shell, values, { ok, models }, lines)
   },
 }
 

@@ -35,6 +35,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** @throws UsageError */
+export function misused(message: string): never {
+  throw new UsageError(message)
+}
+
 /** The option of commands whose result other programs read. */
 export const jsonOption = { json: { type: 'boolean' } } as const
 
@@ -45,15 +50,16 @@ export function printJson(shell: Shell, result: object): void {
   shell.print(printableJson(JSON.stringify(result)))
 }
 
-/** With --json the result, else the lines for people. */
+/** With --json the result, else the lines for people. Gives the exit code. */
 export function printResult(
   shell: Shell,
   { json }: { readonly json?: boolean | undefined },
   result: object,
   lines: readonly string[],
-): void {
+): number {
   if (json === true) printJson(shell, result)
   else for (const line of lines) shell.print(line)
+  return 'ok' in result && result.ok === false ? 1 : 0
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { CredentialSetting } from '../config/credentials.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { AgentCache } from './agent-cache.ts'
-import { BackOff } from './back-off.ts'
+import { Attempts, BackOff } from './back-off.ts'
 import { CredentialKeeper } from './keeper.ts'
 import type { Obtained, SourceParts } from './obtain.ts'
 import { sources } from './sources.ts'
@@ -16,17 +16,22 @@ export interface AgentKeeperParts {
   readonly onAttempt: (name: string, problem: CredentialError | undefined, agentId: string) => void
 }
 
-/** What the token server of a credential did not answer to an agent, whichever of its tokens was sent. */
+/** How the token server of a credential has answered an agent, whichever of its tokens was sent. */
 interface AgentPause {
+  /** After an attempt that says nothing of the token. */
   readonly backOff: BackOff
+  /** Those under way, and tokens that it does not take. */
+  readonly attempts: Attempts
   /** Milliseconds since the epoch: kept so long that the next failure makes a longer one. */
   endsAt: number
 }
 
 /** Agents whose pauses are kept; each has one for each credential at most. */
 const pauseBounds = { perAgent: Number.POSITIVE_INFINITY, agents: agentTokenBounds.agents } as const
-/** More than the longest pause, milliseconds. */
-const keepPauseMs = 120_000
+/** Tokens of an agent that are refused: each says nothing of the others, but an agent may have any number. */
+const refusedTokens = { atOnce: agentTokenBounds.perAgent, everyMs: 5_000 } as const
+/** More than the longest pause, and than the time until all attempts are left again, milliseconds. */
+const keepPauseMs = 180_000
 
 interface AgentEntry {
   readonly keeper: CredentialKeeper
@@ -56,8 +61,7 @@ export class AgentKeepers {
     const found = this.#entries.get(subject.agentId, key)
     const { token = found?.token } = subject
     if (token === undefined || subject.endsAt <= this.#parts.clock.now()) return without(name, ended)
-    const pause = this.#pauses.get(subject.agentId, name)
-    if (found?.keeper.isRenewing !== true && pause?.backOff.isOver(this.#parts.clock.steady()) === false)
+    if (found?.keeper.isRenewing !== true && this.#isPaused(subject.agentId, name))
       return found?.keeper.state ?? without(name, paused)
     const entry = found ?? { keeper: this.#open(setting, subject, token), token, endsAt: subject.endsAt }
     if (found === undefined) this.#entries.set(subject.agentId, key, entry)
@@ -76,6 +80,12 @@ export class AgentKeepers {
     this.#pauses.sweep(now)
   }
 
+  #isPaused(agentId: string, name: string): boolean {
+    const pause = this.#pauses.get(agentId, name)
+    const now = this.#parts.clock.steady()
+    return pause !== undefined && !(pause.backOff.isOver(now) && pause.attempts.areLeft(now))
+  }
+
   #open(setting: CredentialSetting, { agentId, endsAt }: SubjectToken, token: string): CredentialKeeper {
     const { clock, sourceParts, onAttempt } = this.#parts
     return new CredentialKeeper(setting, {
@@ -85,6 +95,7 @@ export class AgentKeepers {
         const { Type } = setting
         if (Type === 'RefreshToken' || Type === 'Connect')
           throw new Error('cannot happen: a refresh token is of no agent')
+        this.#pauseOf(agentId, setting.Name ?? '').attempts.begin(clock.steady())
         const obtained = await sources[Type](setting, { ...sourceParts, subjectToken: token }, signal)
         return notBeyond(obtained, endsAt - asked)
       },
@@ -96,16 +107,21 @@ export class AgentKeepers {
     })
   }
 
-  /** A token that is refused says nothing of the others of its agent: it begins no pause, and ends none. */
+  /** A token that is refused says nothing of the others of its agent: it ends no pause, and begins none until it is one of many. */
   #note(agentId: string, name: string, problem: CredentialError | undefined): void {
-    const { clock } = this.#parts
+    if (problem?.kind === 'needed') return
+    const { backOff, attempts } = this.#pauseOf(agentId, name)
+    attempts.giveBack()
+    if (problem === undefined) backOff.reset()
+    else backOff.fail(this.#parts.clock.steady())
+  }
+
+  #pauseOf(agentId: string, name: string): AgentPause {
     const found = this.#pauses.get(agentId, name)
-    if (problem === undefined) found?.backOff.reset()
-    if (problem?.kind !== 'failing') return
-    const pause = found ?? { backOff: new BackOff(), endsAt: 0 }
-    pause.endsAt = clock.now() + keepPauseMs
-    pause.backOff.fail(clock.steady())
+    const pause = found ?? { backOff: new BackOff(), attempts: new Attempts(refusedTokens), endsAt: 0 }
+    pause.endsAt = this.#parts.clock.now() + keepPauseMs
     this.#pauses.set(agentId, name, pause)
+    return pause
   }
 }
 
@@ -116,7 +132,10 @@ const notBeyond = ({ value, lifetimeMs }: Obtained, leftMs: number): Obtained =>
 })
 
 const ended: CredentialProblem = { kind: 'needed', text: 'The token of the agent has ended.' }
-const paused: CredentialProblem = { kind: 'failing', text: 'The token server did not answer this agent just now.' }
+const paused: CredentialProblem = {
+  kind: 'failing',
+  text: 'The token server has just failed this agent, or refused many tokens of it.',
+}
 
 const without = (name: string, problem: CredentialProblem): CredentialState => ({
   ...{ name, version: 0, value: undefined, freshUntil: 0, renewAt: 0 },

@@ -87,16 +87,6 @@ export interface AwsMessage extends CredentialMessage {
   readonly body: Buffer | Readable | null
 }
 
-/** AWS takes no signature of another time, milliseconds. */
-const maxClockMs = 300_000
-
-/** How far the clock of a server is ahead of this one, seconds, where that makes signatures invalid. */
-export function clockAhead(fields: readonly string[], now: number): number | undefined {
-  const [date = ''] = fieldValues(fields, 'date')
-  const ms = Date.parse(date) - now
-  return Math.abs(ms) > maxClockMs ? Math.round(ms / 1_000) : undefined
-}
-
 /** A signed request. A body that was in chunks is another one, with its length. */
 export interface AwsSigned extends CredentialMessage {
   readonly body?: Readable

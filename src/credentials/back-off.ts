@@ -24,3 +24,29 @@ export class BackOff {
     this.#notBefore = now + pause * (1 + jitter * Math.random())
   }
 }
+
+/** How often something may be tried in vain: so often at once, and then once in a time. */
+export class Attempts {
+  readonly #everyMs: number
+  readonly #aheadMs: number
+  /** When those that were made would be due at that pace, steady milliseconds. */
+  #dueAt = Number.NEGATIVE_INFINITY
+
+  constructor({ atOnce, everyMs }: { readonly atOnce: number; readonly everyMs: number }) {
+    this.#everyMs = everyMs
+    this.#aheadMs = everyMs * (atOnce - 1)
+  }
+
+  areLeft(now: number): boolean {
+    return this.#dueAt - now <= this.#aheadMs
+  }
+
+  begin(now: number): void {
+    this.#dueAt = Math.max(this.#dueAt, now) + this.#everyMs
+  }
+
+  /** One was not in vain. */
+  giveBack(): void {
+    this.#dueAt -= this.#everyMs
+  }
+}

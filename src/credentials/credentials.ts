@@ -1,16 +1,14 @@
-import { resolve } from 'node:path'
-import { type HostAndPort, isAtHost, parseHostAndPort } from '../base/host-port.ts'
 import type { Origin } from '../base/origin.ts'
-import { isRefusal, type Refusal, refuse, StartupError } from '../base/refusals.ts'
+import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
-import { type CredentialSetting, isForAgentToken } from '../config/credentials.ts'
+import type { CredentialSetting } from '../config/credentials.ts'
 import type { UpstreamSetting } from '../config/upstreams.ts'
-import { readPrivateFile } from '../runtime/private-file.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { keyText } from '../storage/credentials.ts'
-import type { AgentRecord } from '../storage/store.ts'
 import { keyFor } from './accounts.ts'
 import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
-import { isSendable } from './obtain.ts'
+import { ClockWatch } from './clock-watch.ts'
+import { applies, type CredentialAgent, type CredentialEntry, entryOf } from './entries.ts'
 import { type CredentialPlace, sendsItself, withCredential } from './placement.ts'
 import { wantedScopes } from './scopes.ts'
 import type { SecretPlaces } from './secrets.ts'
@@ -18,9 +16,6 @@ import type { AwsScope } from './sigv4.ts'
 import type { FreshCredential } from './state.ts'
 import { refuseSubject, type SubjectToken } from './subject-token.ts'
 import type { CredentialTable, WantedCredential } from './table.ts'
-
-/** What of an agent says which credentials its requests get. */
-export type CredentialAgent = Pick<AgentRecord, 'id' | 'policyName' | 'ownerId' | 'createdAt'>
 
 /** A request that is about to be sent, as far as it says which credentials it gets. */
 export interface CredentialRequest {
@@ -67,8 +62,11 @@ export interface Credentials {
    * @param isOnce the request is never sent twice, so its values must last a minute
    */
   ready(picked: readonly PickedCredential[], isOnce: boolean): Refusal | undefined | Promise<Refusal | undefined>
-  /** The request with the values as they are now. Called right before it is sent, once they are ready. */
-  place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M
+  /**
+   * The request with the values as they are now. Called right before it is sent, once they are ready. Undefined when one has
+   * ended since, or was taken back: then nothing may be sent before they are ready again.
+   */
+  place<M extends AwsMessage>(picked: readonly PickedCredential[], message: M, origin: Origin): M | undefined
   /** Whether none of the values that were placed has been taken back, or replaced, since. */
   areLatest(picked: readonly PickedCredential[]): boolean
   /**
@@ -86,6 +84,8 @@ export interface Credentials {
    * @param fields those of the answer
    */
   noteWanted(picked: readonly PickedCredential[], fields: readonly string[], host: string): Refusal | undefined
+  /** As well: what people must be told of clocks that differ, if that is why a signature was refused. */
+  noteClock(picked: readonly PickedCredential[], fields: readonly string[], host: string): string | undefined
   /** After an answer with status 401: whether there is another value now, so that the request may be sent once more. */
   renew(picked: readonly PickedCredential[]): Promise<boolean>
   /**
@@ -98,24 +98,10 @@ export interface Credentials {
 }
 
 export interface CredentialOptions extends SecretPlaces {
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'now' | 'steady'>
   readonly Upstreams: readonly UpstreamSetting[]
   readonly Credentials: readonly CredentialSetting[]
   readonly table: CredentialTable
-}
-
-interface CredentialEntry extends Pick<PickedCredential, 'place' | 'name' | 'source' | 'value' | 'prefix'> {
-  /** The same for two entries with one place. */
-  readonly placeKey: string
-  /** The credential, if it signs. */
-  readonly signer: CredentialSetting | undefined
-  /** Whether it is had for the token of the agent. */
-  readonly isForToken: boolean
-  /** Undefined for a value that stands in `Upstreams` itself. */
-  readonly credential: CredentialSetting | undefined
-  readonly setting: UpstreamSetting
-  readonly host: HostAndPort
 }
 
 /**
@@ -142,16 +128,16 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     pick: (request, chosen) => (chosen ? pickChosen(entries, request, chosen) : pick(entries, request)),
     ready,
     place(picked, message, origin) {
+      const found = statesOf(picked, table)
       let placed = message
-      for (const one of picked) {
-        const found = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
-        if (found === undefined) throw new Error('cannot happen: a request is sent without its credential')
-        const { sent, changed } = placeOne(one, found, { message: placed, origin, now: options.now() })
-        one.sent = { value: sent, version: found.version }
+      for (const [at, state] of found?.entries() ?? []) {
+        const one = picked[at]!
+        const { sent, changed } = placeOne(one, state, { message: placed, origin, now: options.clock.now() })
+        one.sent = { value: sent, version: state.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
       }
-      return placed
+      return found && placed
     },
     areLatest: picked => picked.every(one => !isNamed(one) || !one.sent || table.versionOf(one) === one.sent.version),
     hold: picked =>
@@ -161,7 +147,7 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       ),
     forget: agentId => table.forget(agentId),
     sweep: () => table.sweep(),
-    noteWanted: createNoteWanted(table),
+    ...createNotes(options),
     async renew(picked) {
       const asked = picked.flatMap(one => (isNamed(one) && one.sent ? [table.renew(one, one.sent.version)] : []))
       const isNew = (await Promise.all(asked)).some(Boolean)
@@ -213,17 +199,37 @@ function pick(entries: readonly CredentialEntry[], request: CredentialRequest): 
 
 const isNamed = (picked: PickedCredential): picked is PickedCredential & WantedCredential => picked.name !== undefined
 
-const createNoteWanted =
-  (table: CredentialTable): Credentials['noteWanted'] =>
-  (picked, fields, host) => {
-    const scopes = wantedScopes(fields)
-    const bearer = scopes.length === 0 ? undefined : picked.find(isBearer)
-    return bearer && isNamed(bearer) ? table.noteWanted(bearer, scopes, host) : undefined
+function createNotes({ table, clock }: CredentialOptions): Pick<Credentials, 'noteWanted' | 'noteClock'> {
+  const clocks = new ClockWatch(clock)
+  return {
+    noteWanted(picked, fields, host) {
+      const scopes = wantedScopes(fields)
+      const bearer = scopes.length === 0 ? undefined : picked.find(isBearer)
+      return bearer && isNamed(bearer) ? table.noteWanted(bearer, scopes, host) : undefined
+    },
+    noteClock(picked, fields, host) {
+      const signer = picked.find(({ scope }) => scope !== undefined)
+      return signer && clocks.note(signer.source, fields, host)
+    },
   }
+}
 
 /** What a challenge for Bearer is about. */
 const isBearer = ({ place, prefix }: PickedCredential): boolean =>
   place.query === undefined && /^authorization$/i.test(place.header) && /^bearer $/i.test(prefix)
+
+type SentState = Pick<FreshCredential, 'value' | 'version'>
+
+/** The values to send, of all or none: what was sent before stays known, since its answer may still show it. */
+function statesOf(picked: readonly PickedCredential[], table: CredentialTable): readonly SentState[] | undefined {
+  const found: SentState[] = []
+  for (const one of picked) {
+    const state = isNamed(one) ? table.sendable(one) : { value: one.value, version: 0 }
+    if (state === undefined) return undefined
+    found.push(state)
+  }
+  return found
+}
 
 /** A credential in its place; what it shows to the upstream must not come back. */
 function placeOne(
@@ -237,59 +243,6 @@ function placeOne(
   // As the Host field has it.
   const host = origin.key.slice(`${origin.scheme}://`.length)
   return { sent: keys.sessionToken ?? '', changed: withSignature(message, keys, { scope, host, now }) }
-}
-
-async function entryOf(setting: UpstreamSetting, index: number, options: CredentialOptions): Promise<CredentialEntry> {
-  const { Host = '', Header, Query, Prefix, Credential, ValueFromEnv, ValueFromFile } = setting
-  const credential = options.Credentials.find(({ Name }) => Name === Credential)
-  const { Type: type = 'Value' } = credential ?? {}
-  const isBearer = type !== 'Value' && type !== 'Basic' && Query === undefined && /^authorization$/i.test(Header)
-  return {
-    ...{ setting, host: parseHostAndPort(Host), place: { header: Header, query: Query }, name: Credential },
-    placeKey: Query === undefined ? Header.toLowerCase() : `?${Query}`,
-    source: Credential ?? ValueFromEnv ?? ValueFromFile ?? '',
-    ...{ credential, signer: type === 'Aws' ? credential : undefined },
-    isForToken: isForAgentToken({ Type: type }),
-    value: await readValue(setting, index, options),
-    prefix: Prefix ?? (isBearer ? 'Bearer ' : ''),
-  }
-}
-
-/** Empty for the values of `Credentials`. */
-async function readValue(setting: UpstreamSetting, index: number, places: SecretPlaces): Promise<string> {
-  const { ValueFromEnv, ValueFromFile, Credential } = setting
-  if (Credential !== undefined) return ''
-  const path = ValueFromFile === undefined ? undefined : resolve(places.baseDirectory, ValueFromFile)
-  const from = path ?? `the environment variable ${ValueFromEnv}`
-  const text = path === undefined ? places.env[ValueFromEnv ?? ''] : await readPrivateFile(path)
-  if (text === undefined) throw new StartupError(`Upstreams[${index}]: ${from} does not exist.`)
-  const value = text.replace(/\r?\n$/, '')
-  if (isSendable(value)) return value
-  throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
-}
-
-function applies({ setting, host }: CredentialEntry, { target, agent }: CredentialRequest): boolean {
-  const { AllowHttp, Paths } = setting
-  const { origin } = target
-  if (origin.scheme === 'http' && !AllowHttp) return false
-  return isFor(setting, agent) && isAtHost(host, origin) && (Paths.length === 0 || isBelow(target, Paths))
-}
-
-/** Whether requests of an agent may get it. */
-export function isFor({ Agent, Policy }: UpstreamSetting, { id, policyName }: CredentialAgent): boolean {
-  if (Agent !== undefined && Agent.toLowerCase() !== id) return false
-  return Policy === undefined || Policy === policyName
-}
-
-/** Whether the path is below one of these, in each way in which servers read it. */
-function isBelow({ path, readings = [path] }: Target, prefixes: readonly string[]): boolean {
-  return readings.every(reading => prefixes.some(prefix => startsWithPath(reading, prefix)))
-}
-
-/** `/v1` covers `/v1` and `/v1/x`, not `/v10`. */
-function startsWithPath(path: string, prefix: string): boolean {
-  if (!path.startsWith(prefix)) return false
-  return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/'
 }
 
 function conflict({ header, query }: CredentialPlace): Refusal {

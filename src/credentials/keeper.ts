@@ -18,7 +18,7 @@ export interface KeeperParts {
   /**
    * Rejects with a CredentialError, or another error whose message has no value.
    *
-   * @param current the value that there is, while it may be sent
+   * @param current the value that there is, while it may be sent and no upstream has refused it
    */
   readonly obtain: (signal: AbortSignal, current: string | undefined) => Promise<Obtained>
   /** Called before a request that waits for the change goes on. */
@@ -86,7 +86,7 @@ export class CredentialKeeper {
       if (now - this.#forcedAt < forcedMs) return this.#state
       this.#forcedAt = now
     } else if (!isRefused && isFresh(this.#state, now) && now < this.#state.renewAt) return this.#state
-    await this.#renew(now)
+    await this.#renew(now, isRefused)
     return this.#state
   }
 
@@ -110,7 +110,7 @@ export class CredentialKeeper {
   async restart(): Promise<void> {
     this.#backOff.reset()
     if (this.#running !== undefined) this.#isStale = true
-    await this.#renew(this.#parts.clock.steady())
+    await this.#renew(this.#parts.clock.steady(), false)
   }
 
   noteUse(): void {
@@ -121,27 +121,27 @@ export class CredentialKeeper {
     this.#stopping.abort()
   }
 
-  #renew(now: number): Promise<void> {
+  #renew(now: number, isRefused: boolean): Promise<void> {
     if (this.#running === undefined && !this.#backOff.isOver(now)) return Promise.resolve()
-    this.#running ??= this.#attempts().finally(() => {
+    this.#running ??= this.#attempts(isRefused).finally(() => {
       this.#running = undefined
     })
     return this.#running
   }
 
-  async #attempts(): Promise<void> {
+  async #attempts(isRefused: boolean): Promise<void> {
     do {
       this.#isStale = false
-      await this.#attempt()
+      await this.#attempt(isRefused)
     } while (this.#isStale && !this.#stopping.signal.aborted)
   }
 
-  async #attempt(): Promise<void> {
+  async #attempt(isRefused: boolean): Promise<void> {
     const { clock, onAttempt } = this.#parts
     const asked = clock.steady()
     const before = this.#state.problem
     try {
-      const current = isFresh(this.#state, asked) ? this.#state.value : undefined
+      const current = !isRefused && isFresh(this.#state, asked) ? this.#state.value : undefined
       const obtained = await this.#parts.obtain(this.#stopping.signal, current)
       if (obtained.isCurrent?.() === false) {
         this.#isStale = true

@@ -24,7 +24,7 @@ export interface SourceParts {
   readonly clock: Pick<Clock, 'now'>
   /** Where what ends with the gateway is kept; absent: it ends by itself. */
   readonly givenBack?: Pick<GivenBack, 'keep'>
-  /** The value that there is, while it may be sent. */
+  /** The value that there is, while it may be sent and no upstream has refused it. */
   readonly current?: string | undefined
   /** The token of the agent, for types that are had for it. */
   readonly subjectToken?: string

@@ -17,6 +17,7 @@ import {
   type Granted,
   type GrantedBy,
   isGrantedBy,
+  issuerIn,
   type OpenedRow,
   openOrEmpty,
   openRow,
@@ -72,8 +73,8 @@ export class OwnClients {
     return { clientId: await this.#clientFor(setting, noteOf), server: serverOf(setting) }
   }
 
-  async #clientFor(setting: CredentialSetting, noteOf: NoteOf): Promise<string | undefined> {
-    if (setting.ClientId !== undefined) return undefined
+  async #clientFor(setting: CredentialSetting, noteOf: NoteOf): Promise<string> {
+    if (setting.ClientId !== undefined) return setting.ClientId
     const { sourceParts, origin } = this.#parts
     const { server } = await endpointOf(setting, sourceParts, { signal: neverAborts })
     const documentUrl = documentUrlOf(setting, origin)
@@ -107,7 +108,7 @@ export class OwnClients {
     if (!isGrantedBy(setting, by)) throw endedClient(setting)
     if (setting.ClientId !== undefined) return ask({ setting, parts: sourceParts })
     if (clientId !== undefined && clientId === documentUrlOf(setting, origin))
-      return ask({ setting: { ...setting, ClientId: clientId, ClientAuth: 'None' }, parts: sourceParts })
+      return ask({ setting: publicClient(setting, clientId), parts: sourceParts })
     const row = openRow(this.#parts.sealingKeys, await this.#parts.table.of(keyOf(setting)))
     const { client } = row.held
     if (client === undefined || client.id !== clientId || !this.#isOf(setting, client, 0)) throw endedClient(setting)
@@ -153,10 +154,31 @@ export class OwnClients {
     }
   }
 
-  /** False: its server does not say where. */
+  /** False: its server does not say where. That is the one that has granted it, which the settings may name no more. */
   revoke(setting: CredentialSetting, revoked: Revocable): Promise<boolean> {
+    const { grantedBy = {} } = revoked
     const signal = AbortSignal.timeout(limitOf(setting))
-    return this.use(setting, revoked.grantedBy ?? {}, use => revoke(use.setting, use.parts, { ...revoked, signal }))
+    const ask = (use: ClientUse) => revoke(use.setting, use.parts, { ...revoked, signal })
+    return isGrantedBy(setting, grantedBy)
+      ? this.use(setting, grantedBy, ask)
+      : this.#useFormer(setting, grantedBy, ask)
+  }
+
+  /** Asks the server of a grant of former settings. The secrets of today's go to no other server than theirs. */
+  async #useFormer<T>(
+    setting: CredentialSetting,
+    { clientId, server = '' }: GrantedBy,
+    ask: (use: ClientUse) => Promise<T>,
+  ): Promise<T> {
+    const { table, sealingKeys, sourceParts } = this.#parts
+    const issuer = issuerIn(server)
+    const isSame = issuer === issuerIn(serverOf(setting))
+    const former = { ...setting, McpServer: undefined, ...(!isSame && { Issuer: issuer, TokenUrl: undefined }) }
+    const { client } = openOrEmpty(sealingKeys, await table.of(keyOf(setting))).held
+    const isRegistered = client?.id === clientId && client?.issuer === issuer
+    if (isRegistered) return this.use({ ...former, ClientId: undefined }, { clientId }, ask)
+    if (isSame) return this.use(former, { clientId }, ask)
+    return ask({ setting: publicClient(former, clientId), parts: sourceParts })
   }
 
   /** Of this server, for the address that it sends people back to, and not at its end. */
@@ -181,6 +203,11 @@ export class OwnClients {
     return table.put(sealRow(sealingKeys, keyOf(setting), row), { entry })
   }
 }
+
+const publicClient = (setting: CredentialSetting, clientId: string | undefined): CredentialSetting => ({
+  ...setting,
+  ...{ ClientId: clientId, ClientAuth: 'None' },
+})
 
 const keyOf = ({ Name: name = '' }: CredentialSetting): CredentialKey => ({ name, subject: clientSubject })
 

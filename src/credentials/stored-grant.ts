@@ -11,7 +11,10 @@ import { CredentialError } from './state.ts'
 import {
   accessOf,
   broughtBy,
+  endedRow,
   type Granted,
+  grantedRow,
+  isGrantedBy,
   isSame,
   isUsed,
   noRow,
@@ -26,7 +29,8 @@ import {
   type SealingKeys,
   type StoredValue,
   sealRow,
-  withSeed,
+  seededRow,
+  takenBackRow,
 } from './stored-row.ts'
 import type { Redeemed } from './token-requests.ts'
 
@@ -63,7 +67,6 @@ const maxTries = 5
 export class StoredGrant {
   readonly #setting: CredentialSetting
   readonly #key: CredentialKey
-  readonly #limitMs: number
   readonly #parts: StoredGrantParts
   /** The row whose access token this gateway sends. */
   #latest = noRow
@@ -76,13 +79,12 @@ export class StoredGrant {
     this.#setting = setting
     this.#parts = parts
     this.#key = { name: setting.Name ?? '', subject }
-    this.#limitMs = limitOf(setting)
   }
 
   /** Another access token than this gateway sends: that of a newer version, or one for the refresh token. */
   async obtain(signal: AbortSignal): Promise<Obtained> {
     const { clock } = this.#parts
-    const deadline = clock.steady() + this.#limitMs
+    const deadline = clock.steady() + limitOf(this.#setting)
     const replaced = this.#latest.version
     do {
       if (!(await this.#storeLate()))
@@ -126,7 +128,7 @@ export class StoredGrant {
 
   /** A person has granted access. In force everywhere when it resolves. */
   async connect(granted: Granted, entry: AuditEntry): Promise<void> {
-    await this.#replace(({ held }) => ({ state: 'ready', held: { ...granted, seeds: held.seeds } }), entry)
+    this.#revokeForeign(await this.#replace(row => grantedRow(row, granted), entry))
   }
 
   /** No gateway sends the token any more when it resolves. Returns what is to be revoked at the server. */
@@ -134,13 +136,7 @@ export class StoredGrant {
     // Another one of the settings counts as used, so that it does not connect the credential again.
     const seed = await this.#seed().catch(() => undefined)
     const unstored = revocable(this.#unstored?.row)
-    const before = await this.#replace(
-      ({ held: { seeds } }) => ({
-        state: 'needed',
-        held: { seeds: seed === undefined ? seeds : withSeed(seeds, seed) },
-      }),
-      entry,
-    )
+    const before = await this.#replace(row => takenBackRow(row, seed), entry)
     return unstored ?? revocable(before)
   }
 
@@ -154,15 +150,11 @@ export class StoredGrant {
     }
   }
 
-  async #replace(
-    change: (row: OpenedRow) => Pick<OpenedRow, 'state' | 'held'>,
-    entry: AuditEntry | undefined,
-  ): Promise<OpenedRow> {
+  async #replace(change: (row: OpenedRow) => OpenedRow, entry: AuditEntry | undefined): Promise<OpenedRow> {
     for (let tries = 0; tries < maxTries; tries++) {
       const stored = await this.#parts.table.of(this.#key)
       const row = openOrEmpty(this.#parts.sealingKeys, stored)
-      const next: OpenedRow = { version: row.version + 1, rotates: 1, ...change(row) }
-      if (await this.#parts.table.put(this.#sealed(next), { entry })) return row
+      if (await this.#parts.table.put(this.#sealed(change(row)), { entry })) return row
     }
     const isThere = (await this.#parts.table.of(this.#key)) !== undefined
     throw new CredentialError('failing', isThere ? 'Gateways change it all the time. Try again.' : 'Its agent is gone.')
@@ -173,7 +165,7 @@ export class StoredGrant {
     if (row.state === 'needed') throw notGranted(this.#setting)
     if (row.version !== this.#latest.version) this.#latest = row
     const value = row.version === replaced ? undefined : accessOf(this.#setting, row, this.#parts.clock.now())
-    return value === undefined || value.isWorn ? undefined : this.#current(value, this.#latest)
+    return value === undefined || value.isWorn ? undefined : this.#whileLatest(value)
   }
 
   /** Takes the first refresh token of the settings, unless it was used before. */
@@ -184,11 +176,9 @@ export class StoredGrant {
     })
     if (seed === undefined || isUsed(row, seed)) return row
     const at = this.#parts.clock.now()
-    const account = broughtBy('settings', at, this.#setting)
-    const held = { refreshToken: seed, seeds: withSeed(row.held.seeds, seed), account }
-    const next: OpenedRow = { version: row.version + 1, state: 'ready', rotates: 1, held }
+    const next = this.#sealed(seededRow(row, seed, broughtBy('settings', at, this.#setting)))
     const entry = credentialEntry(this.#key, { what: 'connected', at, facts: { from: 'settings' } })
-    await this.#parts.table.put(this.#sealed(next), { entry })
+    if (await this.#parts.table.put(next, { entry })) this.#revokeForeign(row)
     return this.#read()
   }
 
@@ -206,7 +196,7 @@ export class StoredGrant {
     // The lease lasts for a request for a token: no document must be read meanwhile, or another gateway would send the same one.
     await (await this.#parts.clients()).prepare(this.#setting, signal)
     const now = clock.now()
-    const lease = { ...this.#key, version: row.version, now, until: now + this.#limitMs + leaseMarginMs }
+    const lease = { ...this.#key, version: row.version, now, until: now + limitOf(this.#setting) + leaseMarginMs }
     if (!(await table.lease(lease))) {
       await Promise.race([changed, sleep(lookAgainMs, undefined, { signal })])
       return undefined
@@ -216,14 +206,14 @@ export class StoredGrant {
   }
 
   async #redeem(row: OpenedRow, asked: AskedToken, signal: AbortSignal): Promise<Redeemed | undefined> {
-    const { seeds, account } = row.held
     try {
-      return await (await this.#parts.clients()).redeem(this.#setting, { ...asked, account }, signal)
+      const clients = await this.#parts.clients()
+      return await clients.redeem(this.#setting, { ...asked, account: row.held.account }, signal)
     } catch (error) {
       if (!(error instanceof CredentialError && error.kind === 'needed')) throw error
-      const next: OpenedRow = { version: row.version + 1, state: 'needed', rotates: 0, held: { seeds, account } }
       // The version that another gateway, or a person, has stored meanwhile may be valid.
-      if (!(await this.#parts.table.put(this.#sealed(next), {}))) return undefined
+      if (!(await this.#parts.table.put(this.#sealed(endedRow(row)), {}))) return undefined
+      this.#revokeForeign(row)
       throw error
     }
   }
@@ -237,8 +227,8 @@ export class StoredGrant {
       ...{ version: row.version + 1, state: 'ready', rotates: rotatesAfter(row, refreshToken) },
       held: { ...held, access: { token: value, at, until } },
     }
-    const facts = { version: next.version }
-    const rotated = credentialEntry(this.#key, { what: 'renewed', at: this.#parts.clock.now(), facts })
+    const noted = { at: this.#parts.clock.now(), facts: { version: next.version } }
+    const rotated = credentialEntry(this.#key, { what: 'renewed', ...noted })
     // A person has taken the grant back, or granted another one.
     if (this.#latest.version > row.version) return this.#discard(next)
     this.#latest = next
@@ -246,10 +236,11 @@ export class StoredGrant {
     // The grant is in this token alone: without the store it is used all the same.
     await inTime(this.#storeLate(), storeWithinMs, () => false)
     const grantable = grantableScopes(this.#setting, held.account)
-    return this.#latest === next ? this.#current({ value, lifetimeMs, grantable }, next) : undefined
+    return this.#latest === next ? this.#whileLatest({ value, lifetimeMs, grantable }) : undefined
   }
 
-  #current(value: Obtained, row: OpenedRow): Obtained {
+  #whileLatest(value: Obtained): Obtained {
+    const row = this.#latest
     return { ...value, isCurrent: () => this.#latest === row }
   }
 
@@ -270,6 +261,12 @@ export class StoredGrant {
       report('a new token could not be stored: it is used, and stored later', error)
       return false
     }
+  }
+
+  /** It was replaced. What a server has granted that the settings name no more lives on there, and no other grant ends with it. */
+  #revokeForeign(row: OpenedRow): void {
+    const revoked = revocable(row)
+    if (revoked !== undefined && !isGrantedBy(this.#setting, revoked.grantedBy ?? {})) void this.revoke(revoked)
   }
 
   /** `#latest` replaces it. Who took the grant back did not know its token; another grant may end with the token, and stays. */

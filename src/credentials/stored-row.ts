@@ -20,7 +20,7 @@ export interface AccountFacts {
   readonly scope: string | null
   /** Who it is at its server, as that says; null when it does not. */
   readonly login: string | null
-  /** Client to which it was granted; absent: that of the settings. */
+  /** Client to which it was granted. */
   readonly clientId?: string | undefined
   /** Server that granted it, and for which one, as the settings name them (`serverOf`). */
   readonly server?: string | undefined
@@ -132,10 +132,13 @@ export type GrantedBy = Pick<AccountFacts, 'clientId' | 'server'>
 export const serverOf = ({ Issuer, TokenUrl, McpServer, Resource = McpServer }: CredentialSetting): string =>
   [Issuer ?? TokenUrl, Resource].filter(url => url !== undefined).join(' for ')
 
+/** The server that grants, of a text of `serverOf`. */
+export const issuerIn = (server: string): string => server.split(' for ')[0] ?? ''
+
 /** What is known of a grant that an admin, or the settings, have brought. */
 export const broughtBy = (by: string, at: number, setting: CredentialSetting): AccountFacts => ({
   ...{ by, at, scope: null, login: null },
-  server: serverOf(setting),
+  ...{ clientId: setting.ClientId, server: serverOf(setting) },
 })
 
 /** What one server has granted is sent to no other, and what it has granted for one server neither. */
@@ -156,10 +159,32 @@ const leastLeftMs = 60_000
 
 export const isUsed = ({ held }: OpenedRow, seed: string): boolean => held.seeds.includes(digestOf(seed))
 
-export const withSeed = (seeds: readonly string[], seed: string): readonly string[] =>
+const withSeed = (seeds: readonly string[], seed: string): readonly string[] =>
   [...seeds.filter(known => known !== digestOf(seed)), digestOf(seed)].slice(-keptSeeds)
 
 const keptSeeds = 8
+
+/** The next version: a person has granted this. */
+export const grantedRow = ({ version, held: { seeds } }: OpenedRow, granted: Granted): OpenedRow => ({
+  ...{ version: version + 1, state: 'ready', rotates: 1 },
+  held: { ...granted, seeds },
+})
+
+/** The next version: the settings have brought a first refresh token. */
+export const seededRow = (row: OpenedRow, seed: string, account: AccountFacts): OpenedRow =>
+  grantedRow({ ...row, held: { seeds: withSeed(row.held.seeds, seed) } }, { refreshToken: seed, account })
+
+/** The next version: a person has taken the grant back. @param seed counts as used from here on */
+export const takenBackRow = ({ version, held: { seeds } }: OpenedRow, seed: string | undefined): OpenedRow => ({
+  ...{ version: version + 1, state: 'needed', rotates: 1 },
+  held: { seeds: seed === undefined ? seeds : withSeed(seeds, seed) },
+})
+
+/** The next version: the token is good no more. */
+export const endedRow = ({ version, held: { seeds, account } }: OpenedRow): OpenedRow => ({
+  ...{ version: version + 1, state: 'needed', rotates: 0 },
+  held: { seeds, account },
+})
 
 const digestOf = (seed: string): string => hash('sha256', seed)
 

@@ -7,33 +7,30 @@ import type { Fence } from './fence.ts'
  */
 const lookMs = 250
 
-/** Watches in the thread that made it. */
-export class FenceWatch {
-  readonly #fence: Fence
-  readonly #listeners = new Set<() => void>()
-  #wasOpen = false
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(fence: Fence) {
-    this.#fence = fence
-    this.#look()
-  }
-
+export interface FenceWatch {
   /** `listener` is called each time the fence has fallen. Returns what ends that. */
-  subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
-  }
+  subscribe(listener: () => void): () => void
+  close(): void
+}
 
-  close(): void {
-    clearTimeout(this.#timer)
-  }
-
-  #look(): void {
-    const leftMs = this.#fence.leftMs
+/** Watches in the thread that calls it. */
+export function watchFence(fence: Pick<Fence, 'leftMs'>): FenceWatch {
+  const listeners = new Set<() => void>()
+  let wasOpen = false
+  let timer: NodeJS.Timeout
+  function look(): void {
+    const { leftMs } = fence
     const isOpen = leftMs > 0
-    this.#timer = setTimeout(() => this.#look(), isOpen ? Math.min(Math.ceil(leftMs), lookMs) : lookMs).unref()
-    if (this.#wasOpen && !isOpen) for (const listener of [...this.#listeners]) listener()
-    this.#wasOpen = isOpen
+    timer = setTimeout(look, isOpen ? Math.min(Math.ceil(leftMs), lookMs) : lookMs).unref()
+    if (wasOpen && !isOpen) for (const listener of [...listeners]) listener()
+    wasOpen = isOpen
+  }
+  look()
+  return {
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    close: () => clearTimeout(timer),
   }
 }

@@ -5,7 +5,7 @@ import type { Environment } from '../config/environment.ts'
 import { createLiveSettings, type LiveSettings } from '../config/live.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { FenceWatch } from '../fleet/fence-watch.ts'
+import { watchFence } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
 import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
 import type { Certificate } from '../http/servers.ts'
@@ -127,7 +127,7 @@ interface Followers {
   onPolicies: ThreadPool['changePolicies']
   onQuarantine: IdentityParts['onQuarantine']
   /** A grant was withdrawn; undefined: any of them may have been. */
-  onGrant: ThreadPool['forgetGrant']
+  onGrant: (id: string | undefined) => Promise<void>
 }
 
 const alwaysWritten = (): LogStatus => ({ dropped: 0, problem: undefined })
@@ -178,7 +178,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   const { metrics } = telemetry
   const store = countedStore(storage.store, metrics, clock)
   closers.push(() => store.close())
-  const fenceWatch = fence && new FenceWatch(fence)
+  const fenceWatch = fence && watchFence(fence)
   closers.push(() => fenceWatch?.close())
   const repeats = createRepeats({ audit: store.audit.append, clock })
   closers.push(() => repeats.close())
@@ -194,9 +194,9 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
     onQuarantine: () => {},
     onGrant: async () => {},
   }
-  upstreams.keptCredentials?.follow(state => followers.pool?.setCredential(state))
+  upstreams.keptCredentials?.follow(state => followers.pool?.change('setCredential', state))
   const onQuarantine: IdentityParts['onQuarantine'] = (...what) => followers.onQuarantine(...what)
-  const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.changeTokens(epoch)
+  const onTokens: IdentityParts['onTokens'] = async epoch => followers.pool?.change('changeTokens', epoch)
   const asked = { fetchDocument, submitForm, loginLimit: createLoginLimit(config, rates), onQuarantine, onTokens }
   const identity = await openIdentity({ config, dataDirectory, store, clock, log, ...asked })
   closers.push(() => identity.close())
@@ -243,7 +243,7 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const serving = { bounds, workTurns, clientIpOf, page, isStopping: () => isStopping }
   const management = createControlPlane({ ...watched, overview, ...serving, authority: manageAuthority(foundation) })
   const listening = createListening({
-    ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, counts: telemetry.acceptCounts },
+    ...{ ...foundation, limits, bounds, interception, egress: upstreams.egress, acceptCounts: telemetry.acceptCounts },
     onProxy: dataPlane.createPipeline({ ...hitl, noteTools }),
     onManagement: management,
   })
@@ -253,9 +253,9 @@ function assemble(foundation: Foundation, options: AssemblyOptions, closers: Clo
   const reload = createReload({ ...foundation, ...options, pool, listening })
   foundation.followers.onGrant = async id => {
     dataPlane.forgetGrant(id)
-    await pool?.forgetGrant(id)
+    await pool?.change('forgetGrant', id)
   }
-  identity.registry.subscribe((id, agent) => pool?.changeAgent(id, agent))
+  identity.registry.subscribe((id, agent) => pool?.change('changeAgent', id, agent))
   foundation.followers.onQuarantine = (_, cause) => telemetry.metrics.count(quarantines, cause)
   closers.push(() => pool?.close())
   const guardPeers = createPeerGuard(foundation)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { CurrentLeafs } from '../intercept/current-leafs.ts'
+import { type CurrentLeafs, openCurrentLeafs } from '../intercept/current-leafs.ts'
 import { createInterception, type Interception } from '../intercept/interception.ts'
 import { createOpenedHosts } from '../intercept/opened-hosts.ts'
 import { OpenTunnels } from '../pipeline/open-tunnels.ts'
@@ -24,7 +24,7 @@ export interface LeafsParts extends Pick<Base, 'clock'> {
 
 /** Certificates for tunnels; undefined without a forward proxy. */
 export async function openLeafs({ authority, clock, ticketKeys }: LeafsParts): Promise<CurrentLeafs | undefined> {
-  return authority && CurrentLeafs.open({ clock, ticketKeys }, () => authority.current)
+  return authority && openCurrentLeafs({ clock, ticketKeys }, () => authority.current)
 }
 
 export interface ForwardProxyParts extends Pick<Base, 'config' | 'clock' | 'log'> {

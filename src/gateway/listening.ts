@@ -29,10 +29,12 @@ import type { Egress } from '../upstream/egress.ts'
 import { type Base, publicNames } from './base.ts'
 import { type Entrypoint, entrypointsOf, isOfAllThreads } from './entrypoints.ts'
 import type { SharedLimits } from './shared.ts'
+import type { Counters } from './telemetry.ts'
 import { longestWaitSeconds } from './upstreams.ts'
 
 export interface ListeningParts
-  extends Pick<AcceptOptions, 'onProxy' | 'counts' | 'report'>,
+  extends Pick<AcceptOptions, 'onProxy' | 'report'>,
+    Pick<Counters, 'acceptCounts'>,
     Pick<Base, 'config' | 'onSettings' | 'baseDirectory' | 'log'> {
   /** Calls of the gateway's own API. */
   readonly onManagement: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
@@ -172,13 +174,14 @@ function withTunnels(
 }
 
 function settingsOf(
-  { config, certificate, bounds }: ListeningParts,
+  { config, certificate, bounds, acceptCounts }: ListeningParts,
   connections: ServerSettings['count'],
 ): ServerSettings {
   const { Server } = config.System
   return {
     maxConnections: Server.MaxConnections,
     count: connections,
+    onChange: acceptCounts.onChange,
     onRefused: (bound, peer) => bounds.reached(bound, undefined, undefined, peer),
     peerOf: createPeerOf(Server.TrustedProxies),
     headersTimeoutMs: Server.HeadersTimeoutSeconds * 1_000,
@@ -216,13 +219,13 @@ function acceptorOf(parts: ListeningParts, { serves }: Entrypoint): Acceptor {
 }
 
 function acceptOptionsOf(
-  { config, onProxy, onManagement, counts, report }: ListeningParts,
+  { config, onProxy, onManagement, acceptCounts, report }: ListeningParts,
   serves: ReadonlySet<Service>,
 ) {
   return {
     onProxy,
     onManagement: (incoming: Incoming) => onManagement(incoming, serves),
-    counts,
+    counts: acceptCounts,
     report,
     bodyTimeoutMs: config.System.Server.IdleTimeoutSeconds * 1_000,
     takesWebSockets: config.Proxy.AllowUpgrade.length > 0,

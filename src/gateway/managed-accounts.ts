@@ -150,14 +150,14 @@ export class ManagedAccounts {
   /** Stores a refresh token that was granted elsewhere. */
   async put(
     setting: CredentialSetting,
-    { refreshToken, ...of }: AccountOf & { readonly refreshToken: string },
+    { refreshToken, ...account }: AccountOf & { readonly refreshToken: string },
     { person, by }: Pick<AskingPerson, 'person' | 'by'>,
   ): Promise<ConnectedAccount | Refusal> {
-    const key = this.#find(setting, of, person)
+    const key = this.#find(setting, account, person)
     if (isRefusal(key)) return key
     if (setting.ClientId === undefined) return refuse('wrong_state', `${setting.Name} ${inConsole}`)
-    const granted = { refreshToken, scope: null, missing: [], login: null, more: [], server: serverOf(setting) }
-    return this.#keep(key, granted, by)
+    const of = { clientId: setting.ClientId, server: serverOf(setting) }
+    return this.#keep(key, { refreshToken, scope: null, missing: [], login: null, more: [], ...of }, by)
   }
 
   async forget(

@@ -21,7 +21,7 @@ export interface GatewayReloadParts extends Pick<Base, 'clock' | 'log' | 'store'
   readonly rules: Pick<Rules, 'policies'>
   readonly upstreams: Pick<Upstreams, 'keptCredentials' | 'prices'>
   readonly authority: AuthorityHolder | undefined
-  readonly pool: Pick<ThreadPool, 'reload' | 'prepareSettings' | 'useSettings'> | undefined
+  readonly pool: Pick<ThreadPool, 'reload' | 'prepareSettings' | 'change'> | undefined
   readonly listening: Pick<Listening, 'reload'>
 }
 
@@ -76,7 +76,7 @@ async function reloadSettings(parts: GatewayReloadParts): Promise<ConfigChange> 
   if (problems.length > 0) throw new StartupError(problems.map(formatProblem).join('\n'))
   const [commit] = await Promise.all([settings.prepare(config), pool?.prepareSettings(config)])
   commit()
-  await pool?.useSettings(config)
+  await pool?.change('useSettings', config)
   if (changed.length > 0) log.info({ count: changed.length }, `settings reloaded: ${changed.join(', ')}`)
   if (needRestart.length > 0) log.warn({}, `changed settings that need a restart: ${needRestart.join(', ')}`)
   return change

@@ -1,6 +1,7 @@
 import { parseHostPatterns } from '../base/host.ts'
 import type { Config } from '../config/schema.ts'
 import type { AcceptCounts } from '../http/accept.ts'
+import type { ConnectionLimits } from '../http/connections.ts'
 import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Store } from '../storage/store.ts'
@@ -21,7 +22,7 @@ import { createMetrics, type Metrics, readTotals, type Totals } from '../telemet
 /** The counters of one thread. */
 export interface Counters {
   readonly metrics: Metrics
-  readonly acceptCounts: AcceptCounts
+  readonly acceptCounts: AcceptCounts & Pick<ConnectionLimits, 'onChange'>
   /** Updates the gauges. Call about every second. */
   sample(): void
   close(): void
@@ -51,7 +52,7 @@ export function createCounters(
   return {
     metrics,
     acceptCounts: {
-      connection: change => metrics.add(clientConnections, change),
+      onChange: change => metrics.add(clientConnections, change),
       refused: code => metrics.count(requests, code),
     },
     sample: () => loop.sample(),

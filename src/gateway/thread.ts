@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type Commit, createLiveSettings, type LiveSettings } from '../config/live.ts'
 import { createCredentialTable, type NeedCredential } from '../credentials/table.ts'
 import { Fence } from '../fleet/fence.ts'
-import { FenceWatch } from '../fleet/fence-watch.ts'
+import { watchFence } from '../fleet/fence-watch.ts'
 import { readCertificate } from '../http/certificate.ts'
 import type { TokenLeases } from '../limits/lease.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
@@ -160,13 +160,13 @@ async function serve() {
     ...{ ...known, limits, report },
     metrics: counters.metrics,
     fencedAs: fencedAs(data.fence, storeFence),
-    fenceWatch: storeFence && new FenceWatch(storeFence),
+    fenceWatch: storeFence && watchFence(storeFence),
     verifyToken: known.verify,
     rulebookOf: createRulebooks(config, policies, onSettings),
     clientIpOf: createClientIp(config.System.Server.TrustedProxies),
   })
   const listening = createListening({
-    ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, counts: counters.acceptCounts, report },
+    ...{ ...known, ...dataPlane, egress: upstreams.egress, limits, acceptCounts: counters.acceptCounts, report },
     onProxy: dataPlane.createPipeline(reviews),
     onManagement: createManagementRelay(main, report),
     passedSockets: [],

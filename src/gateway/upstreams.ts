@@ -98,7 +98,8 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     : await openKeptCredentials(config, { ...deps, baseDirectory, ownRequests })
   const table = deps.credentials ?? keptCredentials?.table
   if (table === undefined) throw new Error('cannot happen: neither the first thread nor another one')
-  const credentials = await openCredentials({ ...config, env: deps.env, baseDirectory, table, now: deps.clock.now })
+  const { clock, env } = deps
+  const credentials = await openCredentials({ ...config, env, baseDirectory, table, clock })
   deps.onSettings?.(async next => {
     const useCredentials = await credentials.prepare(next.Upstreams)
     const useEgress = egress.prepare(egressOf(next, deps.env))

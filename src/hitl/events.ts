@@ -49,30 +49,6 @@ interface Numbered {
   readonly event: HitlEvent
 }
 
-/** Makes its data when it is first read: most events have no reader, and webhooks have copies. */
-class KeptEvent implements HitlEvent {
-  readonly id: string
-  readonly type: EventNote['type']
-  readonly at: number
-  readonly hitlId: string | null
-  readonly #describe: Describe
-  #known: { readonly note: EventNote } | { readonly data: HitlEvent['data'] }
-
-  constructor(id: string, note: EventNote, describe: Describe) {
-    this.id = id
-    this.type = note.type
-    this.at = note.at
-    this.hitlId = note.hitlId
-    this.#known = { note }
-    this.#describe = describe
-  }
-
-  get data(): HitlEvent['data'] {
-    if ('note' in this.#known) this.#known = { data: this.#describe(this.#known.note) }
-    return this.#known.data
-  }
-}
-
 interface Subscriber {
   readonly onEvent: HitlListener
   readonly onMissed: (() => void) | undefined
@@ -82,83 +58,83 @@ interface Subscriber {
 
 /** Creates a log that follows the feed of events. */
 export function createEventLog(options: EventLogOptions): EventLog & FeedFollower<StoredEvent, EventHistory> {
-  return new FedEventLog(options)
-}
-
-class FedEventLog implements EventLog, FeedFollower<StoredEvent, EventHistory> {
-  readonly #options: EventLogOptions
-  readonly #listeners = new Set<Subscriber>()
-  #kept: Numbered[] = []
-  #epoch: string | undefined
+  const { capacity, describe, report } = options
+  const listeners = new Set<Subscriber>()
+  let kept: Numbered[] = []
+  let epoch: string | undefined
   /** Every event with a later number is kept. */
-  #complete = 0
-  #newest = 0
+  let complete = 0
+  let newest = 0
 
-  constructor(options: EventLogOptions) {
-    this.#options = options
+  const idOf = (seq: number): string => `${epoch}-${seq}`
+
+  /** Number of an event after which all are kept. */
+  function numberOf(id: string): number | undefined {
+    const [, ofEpoch, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? []
+    return ofEpoch === epoch && Number(number) >= complete ? Number(number) : undefined
   }
 
-  load({ epoch, after, events }: EventHistory): undefined {
-    if (epoch === this.#epoch && after <= this.#newest) {
-      for (const event of events) if (event.seq > this.#newest) this.#pass(event)
-      return
-    }
-    const isFirst = this.#epoch === undefined
-    this.#epoch = epoch
-    this.#complete = this.#newest = after
-    this.#kept = []
-    for (const event of events) this.#keep(event)
-    for (const listener of isFirst ? [] : this.#listeners) {
-      listener.deliveredUpTo = this.#newest
-      listener.onMissed?.()
-    }
-  }
-
-  change(_: string, stored: StoredEvent | undefined): undefined {
-    if (stored !== undefined) this.#pass(stored)
-  }
-
-  subscribe(onEvent: HitlListener, lastId?: string, onMissed?: () => void): EventSubscription {
-    const deliveredUpTo = lastId === undefined ? this.#newest : this.#numberOf(lastId)
-    const listener = { onEvent, onMissed, deliveredUpTo: deliveredUpTo ?? this.#newest }
-    for (const event of this.#kept) this.#deliver(listener, event)
-    this.#listeners.add(listener)
-    const newest = this.#idOf(this.#newest)
-    return { missed: deliveredUpTo === undefined, newest, close: () => this.#listeners.delete(listener) }
-  }
-
-  #pass(stored: StoredEvent): void {
-    const numbered = this.#keep(stored)
-    for (const listener of this.#listeners) this.#deliver(listener, numbered)
-  }
-
-  #keep(stored: StoredEvent): Numbered {
-    const { capacity, describe } = this.#options
+  function keep(stored: StoredEvent): Numbered {
     const { seq } = stored
-    this.#newest = seq
-    const numbered = { seq, event: new KeptEvent(this.#idOf(seq), stored, describe) }
-    this.#kept.push(numbered)
-    if (this.#kept.length > capacity) this.#complete = this.#kept.shift()?.seq ?? seq
+    newest = seq
+    const numbered = { seq, event: eventOf(idOf(seq), stored, describe) }
+    kept.push(numbered)
+    if (kept.length > capacity) complete = kept.shift()?.seq ?? seq
     return numbered
   }
 
-  #deliver(listener: Subscriber, { seq, event }: Numbered): void {
-    if (seq <= listener.deliveredUpTo) return
-    listener.deliveredUpTo = seq
-    try {
-      listener.onEvent(event)
-    } catch (error) {
-      this.#options.report('a listener of review events failed', error)
-    }
+  function pass(stored: StoredEvent): undefined {
+    const numbered = keep(stored)
+    for (const listener of listeners) deliver(listener, numbered, report)
   }
 
-  #idOf(seq: number): string {
-    return `${this.#epoch}-${seq}`
+  return {
+    load(all) {
+      if (all.epoch === epoch && all.after <= newest) {
+        for (const event of all.events) if (event.seq > newest) pass(event)
+        return undefined
+      }
+      const isFirst = epoch === undefined
+      epoch = all.epoch
+      complete = newest = all.after
+      kept = []
+      for (const event of all.events) keep(event)
+      for (const listener of isFirst ? [] : listeners) {
+        listener.deliveredUpTo = newest
+        listener.onMissed?.()
+      }
+      return undefined
+    },
+    change: (_, stored) => (stored === undefined ? undefined : pass(stored)),
+    subscribe(onEvent, lastId, onMissed) {
+      const deliveredUpTo = lastId === undefined ? newest : numberOf(lastId)
+      const listener = { onEvent, onMissed, deliveredUpTo: deliveredUpTo ?? newest }
+      for (const event of kept) deliver(listener, event, report)
+      listeners.add(listener)
+      return { missed: deliveredUpTo === undefined, newest: idOf(newest), close: () => listeners.delete(listener) }
+    },
   }
+}
 
-  /** Number of an event after which all are kept. */
-  #numberOf(id: string): number | undefined {
-    const [, epoch, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? []
-    return epoch === this.#epoch && Number(number) >= this.#complete ? Number(number) : undefined
+function deliver(listener: Subscriber, { seq, event }: Numbered, report: EventLogOptions['report']): void {
+  if (seq <= listener.deliveredUpTo) return
+  listener.deliveredUpTo = seq
+  try {
+    listener.onEvent(event)
+  } catch (error) {
+    report('a listener of review events failed', error)
+  }
+}
+
+/** Its data is made when it is first read: most events have no reader, and webhooks have copies. */
+function eventOf(id: string, note: EventNote, describe: Describe): HitlEvent {
+  const { type, at, hitlId } = note
+  let known: { readonly note: EventNote } | { readonly data: HitlEvent['data'] } = { note }
+  return {
+    ...{ id, type, at, hitlId },
+    get data() {
+      if ('note' in known) known = { data: describe(known.note) }
+      return known.data
+    },
   }
 }

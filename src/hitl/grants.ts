@@ -18,13 +18,13 @@ import {
   type HitlOptions,
   maxIdempotencyKey,
   type Person,
-  type StoredDecision,
   type Suspension,
   type Verdict,
   verdictEntry,
 } from './model.ts'
 import { shortUrl } from './short-url.ts'
 import { keyUsed } from './suspend.ts'
+import { parseDecision } from './view.ts'
 
 const maxMinutes = 480
 const maxUses = 1_000
@@ -183,7 +183,7 @@ export function makeGrant(now: number, item: HitlBrief, verdict: Verdict, { id, 
 }
 
 /** A grant of a request that does not say what it had covers requests without any. */
-const credentialsOf = ({ decision }: HitlBrief): string => (JSON.parse(decision) as StoredDecision).credentials ?? ''
+const credentialsOf = (item: HitlBrief): string => parseDecision(item).credentials ?? ''
 
 function isCount(value: number, max: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= max

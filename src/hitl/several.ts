@@ -14,7 +14,7 @@ interface ChosenRequest {
   readonly digest: string
 }
 
-export interface SeveralVerdicts extends Omit<Verdict, 'seen'> {
+export interface SeveralVerdicts extends Verdict {
   readonly verdict: 'approve' | 'deny'
   readonly items: readonly ChosenRequest[]
   /** Why the reviewer may not go on; checked before each verdict. */

@@ -54,8 +54,6 @@ export interface AcceptOptions {
 }
 
 export interface AcceptCounts {
-  /** A connection was opened (1) or closed (-1). */
-  connection(change: 1 | -1): void
   /** A request was refused for its head alone. */
   refused(code: RefusalCode): void
 }
@@ -64,8 +62,6 @@ export interface AcceptCounts {
 export interface Acceptor {
   /** Takes the requests of a server. */
   serve(server: Server): void
-  /** Counts the connections of a server, if anything is counted. */
-  count(server: Server): void
   /** Whether a request takes its connection over for a WebSocket. */
   upgrades(req: IncomingMessage): boolean
   /** From now on each connection closes after the current answer. */
@@ -134,9 +130,6 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
         options.onUnreadable?.(socket)
       })
     },
-    count(server) {
-      countConnections(server, options.counts)
-    },
     upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.routeOf),
     drain() {
       draining = true
@@ -168,13 +161,6 @@ function responseOn(req: IncomingMessage, head: Buffer): ServerResponse {
 }
 
 type ArrivedRequest = Omit<Incoming, 'fields'>
-
-function countConnections(server: Server, counts: AcceptCounts): void {
-  server.on('connection', (socket: Socket) => {
-    counts.connection(1)
-    socket.once('close', () => counts.connection(-1))
-  })
-}
 
 /** Returns the code of the refusal when the request is refused here; otherwise its handler takes it. */
 function dispatch(arrived: ArrivedRequest, options: AcceptOptions): Promise<void> | RefusalCode | undefined {

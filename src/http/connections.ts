@@ -1,15 +1,20 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { SlotList, type Slotted } from '../base/slot-list.ts'
+import type { SlotList } from '../base/slot-list.ts'
 import type { Quota } from '../limits/quota.ts'
+import { followConnections, type OpenConnection } from './follow-connections.ts'
 import { isUnixPeer } from './unix-socket.ts'
 
 type ConnectionBound = 'connections' | 'address_connections'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
+  /** A connection that is idle for so long is closed. */
+  readonly idleMs: number
   /** Counts connections of all threads. */
   readonly count: Pick<Quota<ConnectionBound>, 'take' | 'give'>
+  /** Called when a connection was opened (1) or closed (-1). */
+  readonly onChange: (change: 1 | -1) => void
   /** Called for each connection that a limit refuses; `peer` is undefined where the address is not known. */
   readonly onRefused: (bound: ConnectionBound, peer: string | undefined) => void
   /** Key by which connections are counted; connections without one count in the total only. */
@@ -20,33 +25,34 @@ export interface ConnectionLimits {
 export interface OpenConnections {
   /** Counts the connections of this server too. */
   watch(server: Server): void
-  /** Closes all of them, also those without a request. */
+  /** Follows those of a server for connections that are accepted, and counted, elsewhere. */
+  adopt(server: Server): void
+  /** Closes all that are counted, also those without a request. */
   destroy(): void
-}
-
-interface OpenConnection extends Slotted {
-  readonly socket: Socket
 }
 
 /** Closes connections beyond the limits, so that one client cannot take all of them. */
 export function limitConnections(limits: ConnectionLimits): OpenConnections {
-  const { maxConnections, count, peerOf, onRefused } = limits
-  const open = new SlotList<OpenConnection>()
+  const { maxConnections, idleMs, count, onChange, peerOf, onRefused } = limits
+  const open: SlotList<OpenConnection>[] = []
 
-  const admit = (socket: Socket): unknown => {
+  const admit = (connection: OpenConnection): boolean => {
+    const { socket } = connection
     const peer = peerOf(socket)
-    if (isGone(socket)) return socket.destroy()
-    const bound = count.take(peer, 1)
-    if (bound !== undefined) {
-      onRefused(bound, peer)
-      return socket.destroy()
+    const bound = isGone(socket) ? 'gone' : count.take(peer, 1)
+    if (bound === undefined) {
+      connection.peer = peer
+      onChange(1)
+      return true
     }
-    const connection = { socket, slot: -1 }
-    open.add(connection)
-    return socket.once('close', () => {
-      open.remove(connection)
-      count.give(peer, 1)
-    })
+    if (bound !== 'gone') onRefused(bound, peer)
+    socket.destroy()
+    return false
+  }
+
+  const leave = ({ peer }: OpenConnection): void => {
+    count.give(peer, 1)
+    onChange(-1)
   }
 
   return {
@@ -54,14 +60,15 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
       // Closes connections beyond the total before any work is done; not enough alone, since each server counts its own.
       server.maxConnections = maxConnections
       server.on('drop', data => onRefused('connections', data?.remoteAddress))
-      server.on('connection', admit)
+      open.push(followConnections(server, idleMs, { admit, leave }))
       // The TLS socket above it asks the system for the address again, and caches it.
       server.prependListener('secureConnection', (socket: Socket) => {
         if (isGone(socket)) socket.destroy()
       })
     },
+    adopt: server => void followConnections(server, idleMs),
     destroy() {
-      for (const { socket } of open.all()) socket.destroy()
+      for (const list of open) for (const { socket } of list.all()) socket.destroy()
     },
   }
 }

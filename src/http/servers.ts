@@ -2,17 +2,13 @@ import type { Server, ServerOptions } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
-import { closeIdle } from './close-idle.ts'
 import { type ConnectionLimits, limitConnections } from './connections.ts'
 import { createServer } from './node-http.ts'
-import { stripClosed } from './strip-closed.ts'
 import { markUnixPeers } from './unix-socket.ts'
 
 export interface ServerSettings extends ConnectionLimits {
   readonly headersTimeoutMs: number
   readonly keepAliveMs: number
-  /** A connection that is idle for so long is closed. */
-  readonly idleMs: number
   /** TCP connections use TLS when it is set. */
   readonly certificate?: Certificate | undefined
 }
@@ -55,15 +51,12 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
 
   const take = <S extends Server>(server: S): S => {
     connections.watch(server)
-    acceptor.count(server)
     return serve(server)
   }
 
   const serve = <S extends Server>(server: S): S => {
     // Node would silently drop the fields beyond its own limit; readFields counts them instead.
     server.maxHeadersCount = 0
-    closeIdle(server, settings.idleMs)
-    stripClosed(server)
     acceptor.serve(server)
     all.push(server)
     return server
@@ -91,7 +84,11 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
     all,
     tcp: (isPlain = false) => (certificate === undefined || isPlain ? take(blank()) : secure(certificate)),
     unix: () => takeUnix(blank()),
-    adopting: () => beginChecks(serve(blank())),
+    adopting() {
+      const server = blank()
+      connections.adopt(server)
+      return beginChecks(serve(server))
+    },
     blank,
     begin(server, kind) {
       if (kind === 'unix') return takeUnix(server)

@@ -5,7 +5,6 @@ import { promisify } from 'node:util'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import type { Authority } from './authority.ts'
-import type { WriteLeaf } from './x509.ts'
 
 const dayMs = 86_400_000
 /** Clocks of clients may be slow. */
@@ -58,73 +57,62 @@ const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS.replace('TLS_AES_128_G
 
 /** One key serves all leafs of a thread: it is in memory only, and a leaf costs one signature. */
 export async function createLeafs(parts: LeafParts): Promise<Leafs> {
-  const { authority } = parts
+  const { authority, clock, ticketKeys, maxContexts = 1_000, maxContextsEach = 100 } = parts
   const [{ createLeafWriter }, { privateKey, publicKey }] = await Promise.all([
     import('./x509.ts'),
     promisify(generateKeyPair)('ec', { namedCurve: 'P-256' }),
   ])
-  const text = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  return new LeafCache(parts, text, createLeafWriter(authority.certificate, authority.signer, publicKey))
-}
-
-class LeafCache implements Leafs {
-  readonly #parts: LeafParts
-  readonly #key: string
-  readonly #write: WriteLeaf
-  readonly #entries: LRUCache<string, Entry>
-  readonly #shares = new Map<string, Share>()
+  const key = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  const write = createLeafWriter(authority.certificate, authority.signer, publicKey)
+  const shares = new Map<string, Share>()
+  const dispose = ({ share: { agentId, hosts } }: Entry, host: string): void => {
+    hosts.delete(host)
+    if (hosts.size === 0) shares.delete(agentId)
+  }
+  const entries = new LRUCache<string, Entry>({ max: maxContexts, dispose })
   /** Connections to one host that begin together wait for one leaf. */
-  readonly #underWay = new Map<string, Promise<SecureContext>>()
-  minted = 0
+  const underWay = new Map<string, Promise<SecureContext>>()
+  let minted = 0
 
-  constructor(parts: LeafParts, key: string, write: WriteLeaf) {
-    this.#parts = parts
-    const dispose = ({ share }: Entry, host: string): void => this.#leave(share, host)
-    this.#entries = new LRUCache({ max: parts.maxContexts ?? 1_000, dispose })
-    this.#key = key
-    this.#write = write
-  }
-
-  contextFor(host: string, agentId: string): SecureContext | Promise<SecureContext> {
-    const entry = this.#entries.get(host)
-    if (entry !== undefined && isFresh(entry, this.#parts.clock.now())) {
-      entry.share.hosts.delete(host)
-      entry.share.hosts.add(host)
-      return entry.context
-    }
-    const underWay = this.#underWay.get(host)
-    if (underWay !== undefined) return underWay
-    const minting = this.#mint(host, agentId).finally(() => this.#underWay.delete(host))
-    this.#underWay.set(host, minting)
-    return minting
-  }
-
-  async #mint(host: string, agentId: string): Promise<SecureContext> {
-    const { authority, clock, ticketKeys } = this.#parts
+  async function mint(host: string, agentId: string): Promise<SecureContext> {
     const now = clock.now()
     const to = Math.min(now + validMs, authority.certificate.validToDate.getTime())
-    const leaf = await this.#write(host, { from: now - backdatedMs, to })
+    const leaf = await write(host, { from: now - backdatedMs, to })
     const context = createSecureContext({
-      ...{ cert: leaf + authority.chain, key: this.#key, ticketKeys },
+      ...{ cert: leaf + authority.chain, key, ticketKeys },
       minVersion: 'TLSv1.2',
       // The curves of node begin with a hybrid that makes a handshake a third dearer.
       ecdhCurve: 'X25519:prime256v1',
       ciphers,
       honorCipherOrder: true,
     })
-    this.minted += 1
-    const share = this.#shares.get(agentId) ?? { agentId, hosts: new Set() }
-    this.#entries.set(host, { context, mintedAt: now, share })
-    this.#shares.set(agentId, share)
+    minted += 1
+    const share = shares.get(agentId) ?? { agentId, hosts: new Set() }
+    entries.set(host, { context, mintedAt: now, share })
+    shares.set(agentId, share)
     share.hosts.add(host)
     const [oldest = host] = share.hosts
     // An agent that calls ever new hosts pushes out its own alone: those of others are dear to make.
-    if (share.hosts.size > (this.#parts.maxContextsEach ?? 100)) this.#entries.delete(oldest)
+    if (share.hosts.size > maxContextsEach) entries.delete(oldest)
     return context
   }
 
-  #leave({ agentId, hosts }: Share, host: string): void {
-    hosts.delete(host)
-    if (hosts.size === 0) this.#shares.delete(agentId)
+  return {
+    get minted() {
+      return minted
+    },
+    contextFor(host, agentId) {
+      const entry = entries.get(host)
+      if (entry !== undefined && isFresh(entry, clock.now())) {
+        entry.share.hosts.delete(host)
+        entry.share.hosts.add(host)
+        return entry.context
+      }
+      const before = underWay.get(host)
+      if (before !== undefined) return before
+      const minting = mint(host, agentId).finally(() => underWay.delete(host))
+      underWay.set(host, minting)
+      return minting
+    },
   }
 }

@@ -2,7 +2,7 @@
  * Certificates as they are sent (RFC 5280), written and read with pkijs. It takes 60 ms to load: other files import this one
  * only when they need a certificate.
  */
-import { createHash, createPublicKey, type KeyObject, randomBytes, type X509Certificate } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { BitString, fromBER, Integer, OctetString, Utf8String } from 'asn1js'
 import {
@@ -136,7 +136,7 @@ async function sign(content: Content, { key, hash }: Signer): Promise<string> {
     extensions: content.extensions,
   })
   await certificate.sign(key, hash)
-  return pemOf(certificate.toSchema(true).toBER())
+  return String(new X509Certificate(Buffer.from(certificate.toSchema(true).toBER())))
 }
 
 /** 126 random bits below a bit that is set: positive, of 16 bytes, and never the same again (RFC 5280 section 4.1.2.2). */
@@ -227,11 +227,4 @@ function readSubtrees(subtrees: readonly GeneralSubtree[] = []): Subtrees {
     names: bases.filter(({ type }) => type === dnsName).map(({ value }) => String(value).toLowerCase()),
     ranges: bases.filter(({ type }) => type === ipAddress).map(({ value }) => rangeText(value.valueBlock.valueHexView)),
   }
-}
-
-function pemOf(der: ArrayBuffer): string {
-  const lines = Buffer.from(der)
-    .toString('base64')
-    .replaceAll(/.{64}(?=.)/g, '$&\n')
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }

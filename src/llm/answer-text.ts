@@ -21,6 +21,10 @@ export function readUsage(format: Format, text: Buffer, isEmbedded = false): Usa
   return undefined
 }
 
+/** Whether any part of the text can tell what was used. */
+export const mayHaveUsage = (format: Format, text: Buffer): boolean =>
+  format === 'ollama' || usageMembers[format].some(({ name }) => text.includes(name))
+
 const numberNamed = (text: Buffer, name: Buffer): unknown => parsed(lastMember(text, { name, isObject: false }))
 
 /** The last frames of a stream of Bedrock: `metadata` of Converse, or the metrics in the last chunk of the others. */

@@ -1,4 +1,5 @@
 /** What a request to a model asks for, as far as it decides what the call can cost. */
+import { mapValues } from '../base/records.ts'
 import { type CalledModel, type Format, maxModelLength } from './formats.ts'
 import { topMembers, type WantedName, type WantedNames } from './top-members.ts'
 import type { Usage } from './usage.ts'
@@ -19,9 +20,9 @@ export interface ModelRequest {
 }
 
 /** Where a format has its numbers. `a.b` is the member `b` of the object `a`. */
-interface Numbers {
-  readonly output: readonly string[]
-  readonly copies: readonly string[]
+interface Numbers<N = string> {
+  readonly output: readonly N[]
+  readonly copies: readonly N[]
 }
 
 const maxTokens = ['max_tokens']
@@ -54,13 +55,27 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
 const includeUsage = 'stream_options.include_usage'
 const others = ['model', 'stream', includeUsage, 'background', 'metadata', 'prompt']
 
-const wantedOf = new Map(
-  Object.entries(numbersOf).map(([format, { output, copies }]) => [
-    format,
-    wantedNames([...others, ...output, ...copies]),
-  ]),
+/** The name of a member, and that of the one in it that is meant. */
+type MemberPath = readonly [outer: string, inner?: string]
+
+const pathOf = (name: string): MemberPath => {
+  const [outer = '', inner] = name.split('.')
+  return inner === undefined ? [outer] : [outer, inner]
+}
+
+interface RequestNames extends Numbers<MemberPath> {
+  readonly names: WantedNames
+}
+
+const requestNames = mapValues(
+  numbersOf,
+  ({ output, copies }): RequestNames => ({
+    names: wantedNames([...others, ...output, ...copies]),
+    output: output.map(pathOf),
+    copies: copies.map(pathOf),
+  }),
 )
-const noNames: WantedNames = new Map()
+const usagePath = pathOf(includeUsage)
 
 function wantedNames(all: readonly string[]): WantedNames {
   const byOuter = Object.groupBy(all, name => name.split('.', 1)[0]!)
@@ -74,10 +89,11 @@ function wantedNames(all: readonly string[]): WantedNames {
 
 /** Undefined: the body is no JSON object that all servers read in the same way, or its answer could hide its usage. */
 export function readModelRequest({ format, model }: CalledModel, body: Buffer): ModelRequest | undefined {
-  const members = topMembers(body, wantedOf.get(format) ?? noNames)
+  const numbers = requestNames[format]
+  const members = topMembers(body, numbers.names)
   if (members === undefined) return undefined
-  const output = highest(members, numbersOf[format].output, true)
-  const copies = highest(members, numbersOf[format].copies)
+  const output = highest(members, numbers.output, true)
+  const copies = highest(members, numbers.copies)
   const named = members.get('model') ?? undefined
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
   if (format === 'openai' && isLong(members.get('metadata'))) return undefined
@@ -87,7 +103,7 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
     maxOutput: output,
     copies: Math.min(maxCopies, Math.max(1, copies ?? 1)) * promptsIn(members.get('prompt')),
     streams,
-    asksUsage: streams && memberOf(members, includeUsage) === true,
+    asksUsage: streams && memberOf(members, usagePath) === true,
     isBackground: format === 'openai' && members.get('background') === true,
   }
 }
@@ -115,13 +131,13 @@ const isModel = (value: unknown): value is string | undefined =>
  */
 function highest(
   members: ReadonlyMap<string, unknown>,
-  names: readonly string[],
+  paths: readonly MemberPath[],
   isLimit = false,
 ): number | 'odd' | undefined {
   let found: number | undefined
   let isUnlimited = false
-  for (const name of names) {
-    const value = memberOf(members, name)
+  for (const path of paths) {
+    const value = memberOf(members, path)
     if (value === undefined || value === null) continue
     if (typeof value !== 'number') return 'odd'
     isUnlimited ||= isLimit && value < 1
@@ -130,8 +146,7 @@ function highest(
   return isUnlimited ? undefined : found
 }
 
-function memberOf(members: ReadonlyMap<string, unknown>, name: string): unknown {
-  const [outer = '', inner] = name.split('.')
+function memberOf(members: ReadonlyMap<string, unknown>, [outer, inner]: MemberPath): unknown {
   const value = members.get(outer)
   if (inner === undefined || value === undefined || value === null) return value
   return value instanceof Map ? value.get(inner) : 'no object'

@@ -3,7 +3,7 @@
  * every provider tells at the end. Nothing is parsed before the answer is over but the first event of Anthropic, which tells
  * the input.
  */
-import { modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
+import { mayHaveUsage, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
 import type { Format } from './formats.ts'
 import type { Usage } from './usage.ts'
 
@@ -51,6 +51,9 @@ export class UsageReader {
   #wantsFirst: boolean
   #first: Usage | undefined = undefined
   #model: string | undefined = undefined
+  #isOver = false
+  /** Of the answer, as far as they came before its end. */
+  bytes = 0
 
   constructor(format: Format, division: Division) {
     this.#format = format
@@ -58,8 +61,10 @@ export class UsageReader {
     this.#wantsFirst = format === 'anthropic' && division === 'events'
   }
 
-  /** Copies what it needs of `chunk`. */
-  take(chunk: Buffer): void {
+  /** Copies what it needs of `chunk`. Bytes that come after the end, when the agent has left, do not count. */
+  see(chunk: Buffer): void {
+    if (this.#isOver) return
+    this.bytes += chunk.length
     this.#buffer ??= spare.pop() ?? Buffer.allocUnsafeSlow(bufferBytes)
     const buffer = this.#buffer
     if (this.#used + chunk.length <= bufferBytes) {
@@ -99,6 +104,7 @@ export class UsageReader {
 
   /** Call it once, when the answer is over. @param isWhole the upstream ended it */
   end(isWhole: boolean): UsageFound {
+    this.#isOver = true
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
     const all = buffer.subarray(0, this.#used)
@@ -135,6 +141,8 @@ export class UsageReader {
   }
 
   #readEvents(tail: Buffer): Usage | undefined {
+    // One native search in place of one for each event.
+    if (!mayHaveUsage(this.#format, tail)) return undefined
     const mark = eventEnds.find(each => tail.includes(each)) ?? eventEnds[0]!
     let end = tail.length
     for (let tries = 0; tries <= lastEvents && end > 0; tries++) {

@@ -61,7 +61,7 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
       return isRefusal(entry) ? entry : jsonReply(200, detail(entry), tagOf(entry))
     },
     async deletePolicy(call) {
-      return doneUnlessRefused(await book.remove(call.named, by(call)))
+      return doneUnlessRefused(await book.remove(call.named, { ...by(call), versions: ifMatch(call) }))
     },
     checkPolicy: call => check(call, parts),
     async explainPolicy(call) {

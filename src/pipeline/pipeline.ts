@@ -90,8 +90,13 @@ export function createPipeline(
   }
 }
 
-/** A request starts at most this often. Its rights rarely change more often while it waits. */
+/** A request starts at most this often. Its rights, and its credentials, rarely change more often while it waits. */
 const maxRounds = 5
+
+const changedTooOften = refuse(
+  'busy',
+  'The rights of this request, or its credential, changed again and again while it waited. Nothing was sent: try again.',
+)
 
 /** Runs all steps, at first and again when the right to go on has changed while the request waited. */
 function start(exchange: Exchange, parts: Parts): void {
@@ -99,10 +104,15 @@ function start(exchange: Exchange, parts: Parts): void {
   // The settings of Egress may have changed as well.
   exchange.resolution = undefined
   releaseSpend(exchange, parts)
-  if (exchange.rounds > maxRounds) {
-    fail(exchange, new Error('cannot happen: the rights of a request changed too often'), parts)
-  } else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)
+  if (exchange.rounds > maxRounds) void giveUp(exchange, parts)
+  else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)
   else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
+}
+
+/** It may be tried again at once. */
+async function giveUp(exchange: Exchange, parts: Parts): Promise<void> {
+  await freeKey(exchange, parts)
+  if (!exchange.isOver) conclude(exchange, changedTooOften, parts)
 }
 
 /** Runs the steps from number `first` on. After a step that waits, `resume` runs the rest. */

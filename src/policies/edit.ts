@@ -15,7 +15,7 @@ export interface PolicyEditor {
   readonly comment?: string | undefined
   /** By policy, what was recorded of the requests that its new rules match; null: it cannot be told. */
   readonly evidence?: ReadonlyMap<string, readonly RuleEvidence[] | null>
-  /** Versions of the policy that is replaced, one of which it must have; absent: any. */
+  /** Versions of the policy that is replaced or removed, one of which it must have; absent: any. */
   readonly versions?: readonly string[] | undefined
 }
 
@@ -77,7 +77,7 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   const details = { ...versions, ...reasonsOf(by, name), document: entry.document }
   const audit = { at: clock.now(), ...actorOf(by), action: 'policy.replace', subject: name, details }
   const stored = await keep(parts, entry, record, () =>
-    store.policies.update(record, audit, by.versions === undefined ? undefined : before.updatedAt),
+    store.policies.update(record, audit, by.versions && before.updatedAt),
   )
   if (stored === 'stale') return changedBefore
   return stored === 'notFound' ? refuse('not_found') : entry
@@ -89,7 +89,7 @@ export const withName = (name: string, document: object): object =>
 
 const changedBefore = refuse(
   'not_as_seen',
-  'If-Match does not name the version of this policy: somebody changed it. Read it again before you replace it.',
+  'If-Match does not name the version of this policy: somebody changed it. Read it again before you change it.',
 )
 
 export const actorOf = ({ actor, requestId }: PolicyEditor) => ({ actor, requestId })
@@ -117,11 +117,14 @@ export async function removePolicy(
   const { store, clock, active } = parts
   const before = editable(active, name)
   if (isRefusal(before)) return before
+  if (by.versions?.includes(before.compiled.version) === false) return changedBefore
   const user = parts.usedBy(name)
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
   const details = { before: before.compiled.version }
-  const audit = { at: clock.now(), ...by, action: 'policy.remove', subject: name, details }
-  return (await store.policies.remove(name, audit)) ? { removed: name } : refuse('not_found')
+  const audit = { at: clock.now(), ...actorOf(by), action: 'policy.remove', subject: name, details }
+  const stored = await store.policies.remove(name, audit, by.versions && before.updatedAt)
+  if (stored === 'stale') return changedBefore
+  return stored === 'notFound' ? refuse('not_found') : { removed: name }
 }
 
 /** A policy that the API may store, or its mistakes. */

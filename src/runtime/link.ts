@@ -9,6 +9,8 @@ import { asError } from '../base/as-error.ts'
 export type Methods<M> = { readonly [K in keyof M]: Method<M[K]> }
 type Method<F> = F extends (...args: infer A) => infer R ? (...args: A) => R | Awaited<R> : never
 
+export type ArgumentsOf<F> = F extends (...args: infer A) => unknown ? A : never
+
 /** Names of the methods that can be called from another thread: a function cannot be handed over as an argument. */
 type CallableName<M> = {
   [K in keyof M]: M[K] extends (...args: infer A) => unknown
@@ -58,15 +60,12 @@ export interface Link<Theirs> {
    */
   call<K extends CallableName<Theirs>>(
     method: K,
-    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
+    args: ArgumentsOf<Theirs[K]>,
   ): Promise<Theirs[K] extends (...args: never[]) => infer R ? Awaited<R> : never>
   /** Methods of the other side, as an object of the same interface. */
   remote<K extends CallableName<Theirs>>(methods: readonly K[]): Pick<Theirs, K>
   /** A call without a result; an error that it throws is lost. */
-  notify<K extends CallableName<Theirs>>(
-    method: K,
-    args: Theirs[K] extends (...args: infer A) => unknown ? A : never,
-  ): void
+  notify<K extends CallableName<Theirs>>(method: K, args: ArgumentsOf<Theirs[K]>): void
   /** The other side is gone: calls that wait reject, and the work done for it is aborted. A worker that exits does this. */
   end(): void
 }

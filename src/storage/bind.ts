@@ -29,7 +29,7 @@ export function createStore({ call, feed, clock, subscribe, close, assertSpace =
 }
 
 /** The tables of the contract, each method sent through `call`. */
-function bind(call: TableCall): Tables {
+export function bind(call: TableCall): Tables {
   const tables = keysOf(methods).map(table => {
     const names = Object.keys(methods[table])
     const bound = names.map(name => [name, (...args: unknown[]) => call(table, name, args)])

@@ -45,6 +45,28 @@ export interface Feeds {
   readonly tokens: Feed<string>
 }
 
+/** The engine's ends of all feeds. */
+export type Channels = {
+  readonly [T in keyof Feeds]: Feeds[T] extends Feed<infer Value, infer All> ? Channel<Value, All> : never
+}
+
+/** A change as followers get it: events have their numbers. */
+type PublishedChange = Pick<StoreChange, 'table' | 'key'> & { readonly now: unknown }
+
+/** Tells the followers of its table. In force when it resolves; undefined when it is already. */
+export function publish(
+  channels: Channels,
+  { table, key, now }: PublishedChange,
+  number?: number,
+): Promise<unknown> | undefined {
+  // A change has a value of its table.
+  return (channels[table] as Channel<unknown, never>).publish(key, now, number)
+}
+
+export function reloadAll(channels: Channels): Promise<unknown> {
+  return Promise.all(Object.values(channels).map(channel => channel.reload()))
+}
+
 /**
  * Reads all rows; `seen` gets them in their place among the changes, or with the number of the last change that they show:
  * those up to it are not reported again.

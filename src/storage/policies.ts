@@ -15,7 +15,8 @@ export interface PolicyTable {
   insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
   /** @param from `updatedAt` of the record that is replaced; absent: any. `stale`: it is another one */
   update(policy: PolicyRecord, entry: AuditEntry, from?: number): Promise<'stored' | 'notFound' | 'stale'>
-  remove(name: string, entry: AuditEntry): Promise<boolean>
+  /** `from` as in `update`. */
+  remove(name: string, entry: AuditEntry, from?: number): Promise<'removed' | 'notFound' | 'stale'>
   /** All of them, whatever is stored under these names. */
   apply(edits: readonly PolicyEdit[]): Promise<void>
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../runtime/clock.ts'
-import { isWrite, methods, type TableName } from './methods.ts'
+import { bind } from './bind.ts'
+import { isWrite } from './methods.ts'
 import { type Store, StoreError } from './store.ts'
 
 /** Hears of each operation of a store. */
@@ -15,10 +16,12 @@ type UntypedTables = Readonly<
 
 /** The same store, whose operations are timed. */
 export function timedStore(store: Store, clock: Pick<Clock, 'steady'>, times: StoreTimes): Store {
-  const timed = (table: TableName, method: string, run: () => Promise<unknown>): Promise<unknown> => {
+  // The calls are those of the tables.
+  const tables = { ...store, probe: { ping: store.ping } } as unknown as UntypedTables
+  const { probe, ...all } = bind((table, method, args) => {
     const since = clock.steady()
     const done = () => times.ended(isWrite({ table, method }) ? 'write' : 'read', clock.steady() - since)
-    return run().then(
+    return tables[table]![method]!(...args).then(
       value => {
         done()
         return value
@@ -29,22 +32,10 @@ export function timedStore(store: Store, clock: Pick<Clock, 'steady'>, times: St
         throw error
       },
     )
-  }
-  // The names of `methods` are those of the tables: the compiler checks it there.
-  const tables = store as unknown as UntypedTables
-  const wrapped = Object.entries(methods).map(([name, ofTable]) => {
-    // The keys of `methods` are names of tables.
-    const table = name as TableName
-    const calls = Object.keys(ofTable).map(method => [
-      method,
-      (...args: readonly unknown[]) => timed(table, method, () => tables[table]![method]!(...args)),
-    ])
-    return [table, Object.fromEntries(calls)]
   })
-  const { probe: _, ...all } = Object.fromEntries(wrapped)
   return {
     ...all,
-    ping: () => timed('probe', 'ping', () => store.ping()),
+    ping: probe.ping,
     feed: store.feed,
     subscribe: hooks => store.subscribe(hooks),
     close: () => store.close(),

@@ -167,14 +167,9 @@ const emptyStep: HistoryStep = {
 }
 
 function highest(before: Gauges | undefined, now: Gauges): Gauges {
-  if (before === undefined) return now
-  const { pending, oldestSeconds, circuitsOpen, inFlight } = before
-  return {
-    pending: Math.max(pending, now.pending),
-    oldestSeconds: Math.max(oldestSeconds, now.oldestSeconds),
-    circuitsOpen: Math.max(circuitsOpen, now.circuitsOpen),
-    inFlight: Math.max(inFlight, now.inFlight),
-  }
+  const all = gaugeNames.map(name => [name, Math.max(before?.[name] ?? 0, now[name])])
+  // The names are those of Gauges.
+  return Object.fromEntries(all) as unknown as Gauges
 }
 
 const countsOf = (totals: Totals): Counts => ({

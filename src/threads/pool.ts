@@ -1,14 +1,13 @@
 import { Worker } from 'node:worker_threads'
 import { StartupError } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
-import type { CredentialState } from '../credentials/state.ts'
 import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
-import { type Methods, openLink } from '../runtime/link.ts'
+import { type ArgumentsOf, type Methods, openLink } from '../runtime/link.ts'
 import type { AgentRecord } from '../storage/store.ts'
 import { PoolThread } from './member.ts'
-import { type ControlCalls, errorOf, type ThreadData } from './protocol.ts'
+import { type ControlCalls, errorOf, type ThreadCalls, type ThreadData } from './protocol.ts'
 import type { PolicyChange } from './replica.ts'
 
 /** The parts of the policies in force that other threads need. */
@@ -32,6 +31,9 @@ export interface PoolOptions {
   /** Releases the shared memory of a thread that has died. */
   readonly forget: (thread: number) => void
 }
+
+/** Calls with a change: they resolve when it is in force. */
+type ThreadChange = Extract<keyof ThreadCalls, `change${string}` | `set${string}` | 'forgetGrant' | 'useSettings'>
 
 /** TCP ports of the gateway. */
 export interface OpenPorts {
@@ -75,33 +77,21 @@ export class ThreadPool {
     this.#watch = setInterval(() => this.#askAll(), askMs).unref()
   }
 
-  async changeAgent(id: string, agent: AgentRecord | undefined): Promise<void> {
-    await this.#callAll(({ link }) => link.call('changeAgent', [id, agent]))
-  }
-
-  async changeTokens(epoch: string | undefined): Promise<void> {
-    await this.#callAll(({ link }) => link.call('changeTokens', [epoch]))
-  }
-
-  async setCredential(state: CredentialState): Promise<void> {
-    await this.#callAll(({ link }) => link.call('setCredential', [state]))
+  /** Makes a change in all threads. */
+  async change<K extends ThreadChange>(method: K, ...args: ArgumentsOf<ThreadCalls[K]>): Promise<void> {
+    await Promise.all([...this.#members.values()].map(member => this.#change(member, method, args)))
   }
 
   /** Where other gateways of the fleet listen. */
   async changePeers(urls: readonly string[]): Promise<void> {
     this.#peers = urls
-    await this.#callAll(({ link }) => link.call('setPeers', [urls]))
-  }
-
-  /** A grant was withdrawn; undefined: any of them may have been. */
-  async forgetGrant(id: string | undefined): Promise<void> {
-    await this.#callAll(({ link }) => link.call('forgetGrant', [id]))
+    await this.change('setPeers', urls)
   }
 
   async changePolicies(list: PolicyList): Promise<void> {
     const change = changeBetween(this.#sentPolicies, list)
     this.#sentPolicies = list
-    await this.#callAll(({ link }) => link.call('changePolicies', [change]))
+    await this.change('changePolicies', change)
   }
 
   /**
@@ -127,11 +117,6 @@ export class ThreadPool {
     const members = [...this.#members.values()].filter(({ listens }) => listens)
     const late = () => Promise.reject(new StartupError('A thread did not answer in time.'))
     await Promise.all(members.map(({ link }) => inTime(link.call('prepareSettings', [config]), deafMs, late)))
-  }
-
-  /** Puts them in force. */
-  async useSettings(config: Config): Promise<void> {
-    await this.#callAll(({ link }) => link.call('useSettings', [config]))
   }
 
   /** Requests that were cut off. */
@@ -219,14 +204,14 @@ export class ThreadPool {
     }
   }
 
-  /** Resolves when each thread has answered or is gone. */
-  async #callAll(ask: (member: PoolThread) => Promise<unknown>): Promise<void> {
-    await Promise.all([...this.#members.values()].map(member => this.#ask(member, ask)))
-  }
-
-  async #ask(member: PoolThread, ask: (member: PoolThread) => Promise<unknown>): Promise<void> {
+  /** Resolves when the thread has answered or is gone. */
+  async #change<K extends ThreadChange>(
+    member: PoolThread,
+    method: K,
+    args: ArgumentsOf<ThreadCalls[K]>,
+  ): Promise<void> {
     // A thread that cannot apply a change would go on with outdated rules.
-    const done = ask(member).catch(() => member.end())
+    const done = member.link.call(method, args).catch(() => member.end())
     // A thread applies all earlier changes before it accepts connections.
     if (member.listens) await inTime(done, deafMs, () => member.end())
   }

@@ -60,8 +60,14 @@ t.test('the page of an agent leads to what is asked for, and the tab that comes 
     const location = `${bench.url}/console/connected/mail?code=secret-code&state=${state}`
     return route.fulfill({ status: 302, headers: { location } })
   })
+  const begun: string[] = []
+  page.on('request', request => void (request.method() === 'POST' && begun.push(request.url())))
   await page.goto(`${bench.url}/console/#/agents/${bench.bot.id}`)
   await page.getByRole('link', { name: 'Connect account' }).first().click()
+  await sees(t, page, `for requests of the agent ${bench.bot.id}`)
+  await assertAccessible(t, page, 'intent')
+  t.strictSame(begun, [], 'an address begins nothing')
+  await page.getByRole('button', { name: 'Begin' }).click()
   for (const text of ['mail.example', 'mail.read', 'idp.example', bench.bot.id]) await sees(t, page, text)
   await assertAccessible(t, page, 'connect')
   t.notMatch(await page.evaluate('JSON.stringify({ ...sessionStorage })'), /connection/)
@@ -74,6 +80,7 @@ t.test('the page of an agent leads to what is asked for, and the tab that comes 
 t.test('a person enters a code at the server instead, and the page learns when it was done', async t => {
   const page = await signedIn(t)
   await page.goto(`${bench.url}/console/#/connect/drive`)
+  await sees(t, page, 'connects an account of yours. Go on only if you want that yourself')
   await page.getByRole('button', { name: 'Use a code instead' }).click()
   for (const text of ['WDJB-MJHT', `${provider.url}/enter`, 'Waiting until you have consented', 'left'])
     await sees(t, page, text)
@@ -96,6 +103,8 @@ t.test('a person enters a code at the server instead, and the page learns when i
   await page.goto(`${bench.url}/console/#/credentials`)
   await sees(t, page, 'An upstream wants the scope write')
   await page.getByRole('link', { name: 'Connect again with it' }).click()
+  await sees(t, page, 'with the scope write. Go on only if')
+  await page.getByRole('button', { name: 'Begin' }).click()
   await sees(t, page, 'The account does not have write yet. Continue only if its agents should.')
 })
 
@@ -111,7 +120,11 @@ t.test('an owner who is no admin connects the accounts of the own agents from th
   const own = await bench.agent({ name: 'own', ownerId: 'olga' })
   await page.goto(`${bench.url}/console/#/agents/${own.id}`)
   await page.getByRole('link', { name: 'Connect account' }).click()
+  await page.getByRole('button', { name: 'Begin' }).click()
   await sees(t, page, 'mail.read')
+  await page.goto(`${bench.url}/console/#/connect/drive`)
+  await sees(t, page, 'Go on only if')
+  t.equal(await page.getByText('mail.read').count(), 0, 'another address begins with nothing of the one before')
   await page.goto(`${bench.url}/console/#/agents/${bench.bot.id}`)
   await sees(t, page, bench.bot.id)
   t.equal(await page.getByRole('link', { name: 'Connect account' }).count(), 0)

@@ -10,6 +10,7 @@ import { OwnClients } from '../../src/credentials/own-clients.ts'
 import { identitiesOf, namesOf } from '../../src/credentials/placement.ts'
 import { openRow, sealRow } from '../../src/credentials/stored-row.ts'
 import { createCredentialTable } from '../../src/credentials/table.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { type ConsentRecord, keyText, parseKey, subjectFacts } from '../../src/storage/credentials.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { clientSetting, tokenServer } from '../fixtures/token-server.ts'
@@ -152,7 +153,13 @@ t.test('what was approved for one account is not approved for another', async t 
     onUse: () => {},
     clock: createClock(),
   })
-  const credentials = await openCredentials({ ...loaded.config, env: {}, baseDirectory: '.', table, now: Date.now })
+  const credentials = await openCredentials({
+    ...loaded.config,
+    env: {},
+    baseDirectory: '.',
+    table,
+    clock: systemClock,
+  })
   const identityFor = (over: object) => {
     const picked = credentials.pick({
       ...{ target, rawHeaders: [], tokenNames: [] },

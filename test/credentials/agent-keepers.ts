@@ -194,6 +194,36 @@ t.test('an agent ends its pause with no token that is refused at the same time',
   t.equal(asked.length, 2)
 })
 
+t.test(
+  'an agent with many tokens that are refused has few of them exchanged, one after another or at once',
+  async t => {
+    const { clock, table, wantedOf, asked, given } = open()
+    given.status = 400
+    const ask = (token: string, agentId = 'ada') => table.ready(wantedOf(agentId, token), false)
+    const codes = async (from: number, count: number) =>
+      (await Promise.all(Array.from({ length: count }, (_, i) => ask(`${from + i}`)))).map(found => found?.refusal)
+    const { perAgent } = agentTokenBounds
+    t.strictSame(new Set(await codes(0, perAgent)), new Set(['own_token_needed']))
+    t.match(await ask('0'), { refusal: 'own_token_needed' })
+    t.match(await ask('another'), { refusal: 'credential_unavailable' })
+    t.match(await ask('0'), { refusal: 'own_token_needed' }, 'what is known of a token is told')
+    t.equal(asked.length, perAgent)
+    await clock.advance(10_000)
+    t.strictSame((await codes(100, 20)).filter(code => code === 'own_token_needed').length, 2)
+    given.status = 200
+    t.equal(await ask('a', 'bob'), undefined, 'other agents are asked for')
+    await clock.advance(170_000)
+    table.sweep()
+    const late = Array.from({ length: 3 * perAgent }, (_, i) => i)
+    for (const token of late)
+      t.equal(await ask(`new ${token}`), undefined, 'those that the server takes are not counted')
+    const { length } = asked
+    given.status = 400
+    await codes(200, 200)
+    t.equal(asked.length, length + perAgent, 'also of requests that come at once')
+  },
+)
+
 t.test('keys, tokens of the gateway and opaque tokens are not exchanged', async t => {
   const facts = { agentId: 'ada', claims: { sub: 'ada', external_sub: 'x', exp: 9 }, token: jwt('a') }
   t.match(subjectTokenOf(facts), { agentId: 'ada', token: jwt('a'), endsAt: 9_000 })

@@ -39,7 +39,7 @@ function settingsOf(entries: readonly Entry[]) {
 }
 
 const openAll = (entries: readonly Entry[], baseDirectory: string) =>
-  openCredentials({ ...settingsOf(entries), env, baseDirectory, table, now: Date.now })
+  openCredentials({ ...settingsOf(entries), env, baseDirectory, table, clock: systemClock })
 
 function targetOf(url: string) {
   const target = parseTarget(url)
@@ -56,7 +56,7 @@ const openPlaced = async (entries: readonly Entry[], baseDirectory = '.') => {
     const target = targetOf(url)
     const picked = credentials.pick({ target, agent: who, rawHeaders, tokenNames: ['gateway-authorization'] })
     if (isRefusal(picked)) return picked
-    return credentials.place(picked ?? [], messageOf(target.requestTarget), target.origin)
+    return credentials.place(picked ?? [], messageOf(target.requestTarget), target.origin)!
   }
 }
 
@@ -199,7 +199,7 @@ t.test('other entries are used from one moment on; when their values cannot be r
     return isRefusal(picked) || picked === undefined ? [] : picked
   }
   const valueIn = (picked: ReturnType<typeof pick>) =>
-    credentials.place(picked, messageOf('/'), targetOf('https://a.example/').origin).fields[1]
+    credentials.place(picked, messageOf('/'), targetOf('https://a.example/').origin)?.fields[1]
   const before = pick()
   write('two\r\n')
   const use = await credentials.prepare(Upstreams)
@@ -209,6 +209,8 @@ t.test('other entries are used from one moment on; when their values cannot be r
   t.equal(valueIn(before), 'one', 'a request that was picked for before')
   write('')
   await t.rejects(credentials.prepare(Upstreams), StartupError)
+  const isNew = { ...Upstreams[0]!, Credential: 'new', ValueFromFile: undefined }
+  await t.rejects(credentials.prepare([isNew]), { name: 'StartupError', message: /credential new is new. Restart/ })
   t.equal(valueIn(pick()), 'two')
 })
 
@@ -223,15 +225,20 @@ t.test('a value that ends while its request is prepared is sent', async t => {
   })
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
-  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table, now: Date.now })
+  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table, clock: systemClock })
   const target = targetOf('https://a.example/')
   const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
   if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')
   t.equal(credentials.ready(picked, false), undefined)
   clock.steady = () => 1_001
-  t.match(credentials.place(picked, messageOf('/'), target.origin).fields, [/^authorization$/i, /./])
+  t.match(credentials.place(picked, messageOf('/'), target.origin)?.fields, [/^authorization$/i, /./])
+  t.equal(picked[0]?.sent?.value, 'n-1')
   clock.steady = () => 1_100
-  t.throws(() => credentials.place(picked, messageOf('/'), target.origin), /without its credential/)
+  t.equal(credentials.place(picked, messageOf('/'), target.origin), undefined, 'it may have waited for the processor')
+  clock.steady = () => 999
+  table.set({ ...shop, version: 2, value: undefined, freshUntil: 0 })
+  t.equal(credentials.place(picked, messageOf('/'), target.origin), undefined, 'it was taken back')
+  t.equal(picked[0]?.sent?.value, 'n-1', 'what was sent before is still kept out of answers')
 })
 
 t.test('after a 401 all credentials of a request must be fresh, and one of them new', async t => {
@@ -248,7 +255,13 @@ t.test('after a 401 all credentials of a request must be fresh, and one of them 
   })
   const loaded = loadConfig({ file: { path: 'gateway.yaml', text }, env: {} })
   if ('problems' in loaded) throw new TypeError(JSON.stringify(loaded.problems))
-  const credentials = await openCredentials({ ...loaded.config, env, baseDirectory: '.', table: own, now: Date.now })
+  const credentials = await openCredentials({
+    ...loaded.config,
+    env,
+    baseDirectory: '.',
+    table: own,
+    clock: systemClock,
+  })
   const target = targetOf('https://a.example/')
   const picked = credentials.pick({ target, agent, rawHeaders: [], tokenNames: [] })
   if (isRefusal(picked) || picked === undefined) throw new TypeError('nothing was picked')

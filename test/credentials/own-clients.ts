@@ -37,7 +37,12 @@ function open(more: object = {}, at: string = origin) {
       return true
     },
   }
-  const sourceParts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => '' } }
+  const sourceParts = {
+    clock,
+    ownRequests: server,
+    servers: new Map(),
+    secrets: { read: async () => 'settings-canary' },
+  }
   const make = (to: string | undefined) =>
     new OwnClients({ table, sealingKeys: [Buffer.alloc(32, 1)], sourceParts, clock, origin: to })
   const clients = make(at)
@@ -60,7 +65,19 @@ function open(more: object = {}, at: string = origin) {
       },
       new AbortController().signal,
     )
-  return { clock, server, given, table, trail, clients, make, consent, renew, sealed: () => row?.sealed ?? Buffer.of() }
+  return {
+    clock,
+    server,
+    given,
+    table,
+    trail,
+    clients,
+    make,
+    noteOf,
+    consent,
+    renew,
+    sealed: () => row?.sealed ?? Buffer.of(),
+  }
 }
 
 t.test('a client is registered once, for the consents of all accounts, and asks with its secret', async t => {
@@ -173,26 +190,48 @@ t.test('where the server reads documents, its id is the address of one, without 
 t.test('a client of the settings is used as it is', async t => {
   const { clients, consent, server } = open()
   const own = { ...setting, ClientId: 'own' }
-  t.equal(await consent(clients, own), undefined)
+  t.equal(await consent(clients, own), 'own')
   t.equal(await clients.use(own, { clientId: 'c-1' }, async use => use.setting.ClientId), 'own')
   t.equal(server.asked.length, 0)
 })
 
-t.test('what one server has granted is sent to no other, whatever client it was granted to', async t => {
-  const { clients, server } = open({ client_id_metadata_document_supported: true })
-  const own = { ...setting, ClientId: 'own' }
-  for (const what of [setting, own]) {
-    const by = await clients.forConsent(what, () => t.fail('nothing is registered') as never)
-    t.equal(by.server, issuer)
+t.test(
+  'what one server has granted is sent to no other, and revoked there, whatever client it was granted to',
+  async t => {
+    const more = { revocation_endpoint: `${issuer}/revoke` }
+    const document = { client_id_metadata_document_supported: true }
     const asked = async () => 'asked'
-    t.equal(await clients.use(what, by, asked), 'asked')
-    const message = /server or the client .* is another one by now/
-    await t.rejects(clients.use({ ...what, Issuer: 'https://evil.example' }, by, asked), { message })
-    const revoked = { token: 'refresh-canary', hint: 'refresh_token', grantedBy: by } as const
-    await t.rejects(clients.revoke({ ...what, Issuer: 'https://evil.example' }, revoked), { message })
-  }
-  t.equal(server.asked.length, 0)
-})
+    const evil = { Issuer: 'https://evil.example', ClientAuth: 'Post', Secret: 'key' } as const
+    const own = { ...setting, ClientId: 'own', Secret: 'key' }
+    const registered = `Basic ${Buffer.from('c%2D1:secret%2Dcanary').toString('base64')}`
+    for (const [{ clients, server, noteOf }, what, id, authorization] of [
+      [open({ ...more, ...document }), setting, `${origin}/oauth-clients/mail`, undefined],
+      [open(more), own, 'own', undefined],
+      [open(more), setting, undefined, registered],
+    ] as const) {
+      const by = await clients.forConsent(what, noteOf)
+      t.equal(by.server, issuer)
+      t.equal(await clients.use(what, by, asked), 'asked')
+      const message = /server or the client .* is another one by now/
+      const { length } = server.asked
+      await t.rejects(clients.use({ ...what, ...evil }, by, asked), { message })
+      t.equal(server.asked.length, length)
+      const revoked = { token: 'refresh-canary', hint: 'refresh_token', grantedBy: by } as const
+      for (const now of [
+        { ...what, ...evil },
+        { ...what, ...evil, ClientId: 'new' },
+      ]) {
+        t.equal(await clients.revoke(now, revoked), true)
+        const { url, fields, form } = server.asked.at(-1)!
+        t.match({ url, form }, { url: `${issuer}/revoke`, form: { token: 'refresh-canary', client_secret: undefined } })
+        t.strictSame([form['client_id'], fields['authorization']], [id, authorization])
+      }
+      const elsewhere = { ...what, Resource: 'https://api.example' }
+      await t.rejects(clients.use(elsewhere, by, asked), { message })
+      t.equal(await clients.revoke(elsewhere, revoked), true, 'of the same server')
+    }
+  },
+)
 
 t.test('a document that names an address without TLS, or none, is of no use', async t => {
   for (const at of ['http://idp.example/register', '//idp.example', 7, 'file:///etc/passwd']) {

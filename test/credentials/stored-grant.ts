@@ -1,6 +1,6 @@
 /** Threat T87 of SECURITY.md. */
 import t from 'tap'
-import { serverOf } from '../../src/credentials/stored-row.ts'
+import { broughtBy, serverOf } from '../../src/credentials/stored-row.ts'
 import { credentialFleet } from '../fixtures/credential-fleet.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
@@ -352,7 +352,73 @@ t.test('what a first token of the settings was exchanged for is sent to no other
   t.equal((await fleet.gateway('one').keeper.renewed(undefined)).value, 'access-1')
   Object.assign(fleet.setting, { TokenUrl: 'https://other.example/token' })
   t.match(await fleet.gateway('started later').keeper.renewed(undefined), { problem: { kind: 'needed' } })
-  t.equal(fleet.server.asked.length, 1)
+  t.strictSame(
+    fleet.server.asked.map(({ url, form }) => [new URL(url).host, form['refresh_token']]).filter(([, token]) => token),
+    [['idp.example', 'first']],
+  )
+})
+
+/** A fleet that an issuer has granted a token to, and whose settings name another one by now. */
+async function moved(more: Parameters<typeof credentialFleet>[0] = {}) {
+  const [former, issuer] = ['https://former.example', 'https://idp.example']
+  const fleet = credentialFleet({ Issuer: former, TokenUrl: undefined, ...more })
+  const { server, setting } = fleet
+  for (const at of [former, issuer]) {
+    const endpoints = { token_endpoint: `${at}/token`, revocation_endpoint: `${at}/revoke` }
+    server.documents.set(`${at}/.well-known/openid-configuration`, { issuer: at, ...endpoints })
+  }
+  const one = fleet.gateway('one')
+  const granted = { refreshToken: 'first', account: broughtBy('ada', 1, setting) }
+  await one.grant.connect(granted, entry)
+  Object.assign(setting, { Issuer: issuer, ClientId: 'another client' })
+  const asked = () =>
+    server.asked.map(({ url, form, fields }) => [url, form['token'], form['client_id'], fields['authorization']])
+  return { fleet, one, asked }
+}
+
+t.test(
+  'a grant of a server that the settings name no more is revoked there, without secrets of the settings',
+  async t => {
+    const { fleet, one, asked } = await moved()
+    t.match(await one.keeper.renewed(undefined), { problem: { kind: 'needed', text: /is another one by now/ } })
+    await eventually(asked, ({ length }) => length > 0)
+    t.strictSame(asked(), [['https://former.example/revoke', 'first', 'a client', undefined]])
+    t.strictSame(fleet.reports, [])
+    t.match(await fleet.gateway('two').keeper.renewed(undefined), isNeeded)
+    t.equal(asked().length, 1)
+  },
+)
+
+t.test('it is revoked too when a person, or the settings, grant another one of the new server', async t => {
+  for (const renew of [
+    ({ one }: Awaited<ReturnType<typeof moved>>) => one.grant.connect({ refreshToken: 'first' }, entry),
+    ({ one, fleet }: Awaited<ReturnType<typeof moved>>) => {
+      Object.assign(fleet.setting, { RefreshToken: 'seed' })
+      fleet.secrets.set('seed', 'first')
+      return one.keeper.renewed(undefined)
+    },
+  ]) {
+    const changed = await moved()
+    await renew(changed)
+    const [revoked] = await eventually(
+      () => changed.asked().filter(([url]) => String(url).endsWith('/revoke')),
+      ({ length }) => length > 0,
+    )
+    t.strictSame(revoked, ['https://former.example/revoke', 'first', 'a client', undefined])
+    t.equal((await changed.one.keeper.renewed(undefined)).problem, undefined)
+  }
+})
+
+t.test('a former server that cannot be reached is told to people, and asked once', async t => {
+  const { fleet, one, asked } = await moved()
+  fleet.server.documents.delete('https://former.example/.well-known/openid-configuration')
+  t.match(await one.keeper.renewed(undefined), { problem: { kind: 'needed' } })
+  await eventually(
+    () => fleet.reports,
+    ({ length }) => length > 0,
+  )
+  t.match(fleet.reports, [/could not be revoked/])
+  t.strictSame(asked(), [])
 })
 
 t.test('a credential that nobody has connected needs a person', async t => {

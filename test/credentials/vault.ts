@@ -1,7 +1,9 @@
 /** Tokens of Vault and OpenBao: log in, renew, revoke. */
 import t from 'tap'
-import type { CredentialSetting } from '../../src/config/credentials.ts'
+import type { CredentialSetting, SecretSetting } from '../../src/config/credentials.ts'
 import type { GiveBack } from '../../src/credentials/given-back.ts'
+import { CredentialKeeper } from '../../src/credentials/keeper.ts'
+import { readSecretUrl } from '../../src/credentials/secret-url.ts'
 import { sources } from '../../src/credentials/sources.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { clientSetting, type TokenServer, tokenServer } from '../fixtures/token-server.ts'
@@ -14,6 +16,16 @@ function obtain(server: TokenServer, more: Partial<CredentialSetting>, current?:
   const givenBack = { keep: (_: string, give: GiveBack) => void kept.push(give) }
   const parts = { clock: createClock(), ownRequests: server, servers: new Map(), secrets, current, givenBack }
   return sources.Vault({ ...base, ...more }, parts, new AbortController().signal)
+}
+
+const secret: SecretSetting = {
+  ...{ Name: 'db', FromEnv: undefined, FromFile: undefined, FromCommand: [], Pointer: undefined, Encoding: 'Text' },
+  ...{
+    FromUrl: 'https://vault.example:8200/v1/secret/data/db',
+    Credential: 'login',
+    Body: undefined,
+    EverySeconds: 300,
+  },
 }
 
 const tokenOf = (token: unknown, seconds: unknown = 3_600) => ({
@@ -59,6 +71,37 @@ t.test('a token is renewed; one near its greatest age is replaced', async t => {
       ],
     )
   }
+})
+
+t.test('a token that its store refuses is not renewed: the gateway logs in again', async t => {
+  const server = tokenServer()
+  let logins = 0
+  server.onAsk = ({ url, fields }) => {
+    server.answer = tokenOf(url.endsWith('/renew-self') ? fields['x-vault-token'] : `hvs.${++logins}`)
+  }
+  const clock = createClock()
+  const setting = { ...base, Name: 'login' }
+  const parts = { clock, ownRequests: server, servers: new Map(), secrets: { read: async () => 'the-secret' } }
+  const keeper = new CredentialKeeper(setting, {
+    ...{ clock, onState: () => {}, onAttempt: () => {} },
+    obtain: (signal, current) => sources.Vault(setting, { ...parts, current }, signal),
+  })
+  const need = (_: string, refused: number | undefined) => keeper.renewed(refused)
+  const ownRequests: typeof server = Object.assign(tokenServer(), {
+    async ask({ headers }: Parameters<typeof server.ask>[0]) {
+      const isGood = headers.includes('hvs.2')
+      return { status: isGood ? 200 : 403, fields: [], body: Buffer.from(isGood ? 'the document' : '{}') }
+    },
+  })
+  const asked = { ownRequests, clock, credentials: [setting], need, signal: new AbortController().signal }
+  t.match(await readSecretUrl(secret, asked), { text: 'the document', version: 2 })
+  t.strictSame(
+    server.asked.map(({ url }) => new URL(url).pathname),
+    ['/v1/auth/approle/login', '/v1/auth/approle/login'],
+  )
+  clock.advance(3_500_000)
+  t.equal((await keeper.renewed(undefined)).value, 'hvs.2')
+  t.match(server.asked.at(-1), { url: /renew-self$/ }, 'one that is not refused is renewed')
 })
 
 t.test('a failure is told without the answer or the secret', async t => {

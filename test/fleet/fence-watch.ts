@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { Fence } from '../../src/fleet/fence.ts'
-import { FenceWatch } from '../../src/fleet/fence-watch.ts'
+import { watchFence } from '../../src/fleet/fence-watch.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { eventually } from '../fixtures/gateway.ts'
 
@@ -15,7 +15,7 @@ function watched(t: Test, limitMs: number) {
     return begun.steady
   }
   const opened = open()
-  const watch = new FenceWatch(fence)
+  const watch = watchFence(fence)
   t.teardown(() => watch.close())
   const falls: number[] = []
   const end = watch.subscribe(() => falls.push(systemClock.steady()))

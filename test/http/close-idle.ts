@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { closeIdle } from '../../src/http/close-idle.ts'
+import { followConnections } from '../../src/http/follow-connections.ts'
 import { openRaw } from '../fixtures/raw.ts'
 
 t.test('a connection on which nothing moves is closed; one that is used is not, however slowly', async t => {
@@ -17,7 +17,7 @@ t.test('a connection on which nothing moves is closed; one that is used is not, 
   })
   const closed = new Map<string, Promise<unknown>>()
   server.on('request', ({ url = '' }, res) => closed.set(url, closed.get(url) ?? once(res.socket!, 'close')))
-  closeIdle(server, 400)
+  followConnections(server, 400)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo

@@ -19,7 +19,7 @@ function start(t: Test, maxConnections: number) {
     onProxy: async () => {},
     onManagement: async ({ res, path }) => void res.end(path),
     report: () => {},
-    counts: { connection: () => {}, refused: () => {} },
+    counts: { refused: () => {} },
   })
   const listener = createListener(
     {
@@ -28,6 +28,7 @@ function start(t: Test, maxConnections: number) {
         take: () => (open < maxConnections && ++open > 0 ? undefined : 'connections'),
         give: () => void open--,
       },
+      onChange: () => {},
       onRefused: () => {},
       peerOf: () => undefined,
       headersTimeoutMs: 1_000,

@@ -4,11 +4,11 @@ import { createServer, get, type Server } from 'node:http'
 import { createServer as createSecureServer, get as getSecurely } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { stripClosed } from '../../src/http/strip-closed.ts'
+import { followConnections } from '../../src/http/follow-connections.ts'
 
 async function listen(t: Test, server: Server): Promise<number> {
   server.on('request', (_, res) => res.end())
-  stripClosed(server)
+  followConnections(server, 60_000)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
   return (server.address() as AddressInfo).port

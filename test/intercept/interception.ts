@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
-import { closeIdle } from '../../src/http/close-idle.ts'
+import { followConnections } from '../../src/http/follow-connections.ts'
 import { ConnectTunnel } from '../../src/http/own-urls.ts'
 import { createInterception } from '../../src/intercept/interception.ts'
 import { createOpenedHosts } from '../../src/intercept/opened-hosts.ts'
@@ -13,7 +13,7 @@ import { openRaw } from '../fixtures/raw.ts'
 
 t.test('T32 a tunnel in the clear on which nothing moves is closed', async t => {
   const inner = createServer(() => {})
-  closeIdle(inner, 200)
+  followConnections(inner, 200)
   t.teardown(() => inner.emit('close'))
   const interception = createInterception({
     leafs: { permits: () => true, contextFor: () => Promise.reject(new Error('no leafs here')) },

@@ -15,7 +15,7 @@ function read({ format, type }: Pick<ModelAnswer, 'format' | 'type'>, pieces: re
   for (const piece of pieces) {
     // The memory of a piece is used again, as in the gateway.
     const copy = Buffer.from(piece)
-    reader.take(copy)
+    reader.see(copy)
     copy.fill(0x7b)
   }
   return reader.end(isWhole)

@@ -6,8 +6,9 @@ import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.
 
 const provider = await startAccountProvider(t)
 const slow: (() => void)[] = []
+let isQuick = false
 const upstream = await startSecureOrigin(t, (req, res) => {
-  if (req.url === '/slow') slow.push(() => res.end('slow'))
+  if (req.url === '/slow' && !isQuick) slow.push(() => res.end('slow'))
   else res.end(req.headers.authorization)
 })
 const gateway = await startGateway(t, {
@@ -30,6 +31,13 @@ async function connect(login: string): Promise<void> {
   t.equal((await gateway.manage('POST', '/credentials/mail/connected', given)).status, 200)
 }
 
+/** Resolves when so many requests wait for the connection: each has its token by then. */
+const inLine = (count: number) =>
+  eventually(
+    async () => (await gateway.manage('GET', '/metrics')).text,
+    text => text.includes(`agent_gateway_upstream_waiting ${count}\n`),
+  )
+
 /** What a request gets that waits for the only connection while something happens. */
 async function waiting(meanwhile: () => Promise<unknown>): Promise<{ readonly status: number; readonly text: string }> {
   const occupied = gateway.proxy(other.token, `${upstream.url}/slow`)
@@ -38,8 +46,7 @@ async function waiting(meanwhile: () => Promise<unknown>): Promise<{ readonly st
     count => count === 1,
   )
   const waits = gateway.proxy(agent.token, `${upstream.url}/mail`)
-  // It is in the line of the upstream once it has its token.
-  await new Promise(resolve => setTimeout(resolve, 200))
+  await inLine(1)
   await meanwhile()
   slow.pop()?.()
   await (await occupied).text()
@@ -59,4 +66,35 @@ t.test('once an account is disconnected, a request that waited is not sent with 
 t.test('once another account is connected, a request that waited is sent with the token of that one', async t => {
   await connect('second')
   t.match(await waiting(() => connect('third')), { status: 200, text: /canary-third/ })
+})
+
+t.test('a request whose account changes again and again while it waits is told to come again', async t => {
+  await connect('first')
+  upstream.seen.length = 0
+  // They take turns with it.
+  const count = 20
+  const others = Array.from({ length: count }, () => gateway.proxy(other.token, `${upstream.url}/slow`))
+  await inLine(count - 1)
+  let answer: Response | undefined
+  void gateway.proxy(agent.token, `${upstream.url}/mail`).then(found => {
+    answer = found
+  })
+  for (let left = count; left > 0 && answer === undefined; left--) {
+    await eventually(
+      () => slow.length,
+      length => length === 1,
+    )
+    await connect(`login-${left}`)
+    slow.pop()?.()
+  }
+  const { headers, status } = (await eventually(
+    () => answer,
+    found => found !== undefined,
+  )) as Response
+  t.strictSame([status, headers.get('gateway-error')], [503, 'busy'])
+  t.ok(headers.get('retry-after'))
+  t.equal(upstream.seen.filter(({ target }) => target === '/mail').length, 0, 'nothing was sent')
+  isQuick = true
+  slow.pop()?.()
+  await Promise.all(others)
 })

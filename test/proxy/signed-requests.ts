@@ -164,6 +164,8 @@ t.test('when AWS refuses signatures because clocks differ, the log says by how m
   t.equal(said().length, 0)
   t.equal((await call('/late')).status, 403)
   t.match(said(), [/^the clock of idp\.test is (5\d\d|600) s ahead/])
+  for (let again = 0; again < 3; again++) await call('/late')
+  t.equal(said().length, 1, 'once, and not for each request')
 })
 
 t.test('no key is in the log', async t => {

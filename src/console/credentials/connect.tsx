@@ -20,15 +20,29 @@ const asked = ['agentId', 'ownerId', 'scope'] as const
 
 const pathOf = (name: string, end: string): string => `/credentials/${encodeURIComponent(name)}/${end}`
 
+/** Another address begins with nothing of the one before. */
 export const ConnectPage: Page = ({ params: { name = '' } }) => {
   const of = Object.fromEntries(asked.flatMap(key => (search.value.has(key) ? [[key, search.value.get(key)]] : [])))
+  return <Connect key={JSON.stringify([name, of])} name={name} of={of} />
+}
+
+interface ConnectProps {
+  readonly name: string
+  readonly of: Readonly<Partial<Record<(typeof asked)[number], string>>>
+}
+
+/** Anybody can send a person the address of this page: it begins nothing by itself. */
+function Connect({ name, of }: ConnectProps) {
+  const [isAsking, setAsking] = useState(false)
   const [offer, setOffer] = useState<BegunConnection>()
   const [connected, setConnected] = useState<ConnectedAccount>()
   const [problem, setProblem] = useState<string>()
   const begin = async (device: boolean) => {
     setOffer(undefined)
     setProblem(undefined)
+    setAsking(true)
     const answer = await call<BegunConnection>('POST', pathOf(name, 'connect'), { body: { ...of, device } })
+    setAsking(false)
     if (answer.ok) setOffer(answer.data)
     else setProblem(answer.failure.detail)
   }
@@ -37,11 +51,10 @@ export const ConnectPage: Page = ({ params: { name = '' } }) => {
     if (answer.ok) setConnected(answer.data)
     else setProblem(answer.failure.detail)
   }
-  useEffect(() => void begin(false), [name])
   const { device = null } = offer ?? {}
-  const mayUseCode = problem !== undefined || (offer !== undefined && device === null)
+  const isOver = isAsking || connected !== undefined
   return (
-    <Connecting name={name} problem={problem} isLoading={!(offer ?? connected ?? problem)}>
+    <Connecting name={name} problem={problem} isLoading={isAsking}>
       {connected && <Done account={connected} />}
       {offer && (
         <Offer offer={offer}>
@@ -52,14 +65,40 @@ export const ConnectPage: Page = ({ params: { name = '' } }) => {
           )}
         </Offer>
       )}
-      {mayUseCode && (
+      {!isOver && offer === undefined && <Intent of={of} />}
+      {!isOver && device === null && (
         <p class="actions">
+          {offer === undefined && (
+            <button type="button" class="primary" onClick={() => void begin(false)}>
+              Begin
+            </button>
+          )}
           <button type="button" onClick={() => void begin(true)}>
             Use a code instead
           </button>
         </p>
       )}
     </Connecting>
+  )
+}
+
+/** What the address says, before the gateway or a server is asked for anything. */
+function Intent({ of: { agentId, ownerId, scope } }: Pick<ConnectProps, 'of'>) {
+  return (
+    <p>
+      This page connects an account of yours
+      {(agentId ?? ownerId) !== undefined && (
+        <>
+          , for requests of <Whose agentId={agentId ?? null} ownerId={ownerId ?? null} />
+        </>
+      )}
+      {scope !== undefined && (
+        <>
+          , with the scope <Text value={scope} limit={1_000} />
+        </>
+      )}
+      . Go on only if you want that yourself: whoever sent you its address may want your account for an agent of theirs.
+    </p>
   )
 }
 

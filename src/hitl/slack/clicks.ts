@@ -15,7 +15,7 @@ import type { SlackSettings } from '../receiver.ts'
 import { parse, type SlackCall, textAt } from './api.ts'
 import type { KeptRequests } from './channel.ts'
 import type { LinkCodes } from './link.ts'
-import { Pace } from './pace.ts'
+import { createPace } from './pace.ts'
 import {
   type FormSubject,
   linkForm,
@@ -54,12 +54,12 @@ const maxAtOnce = 50
 
 export class SlackClicks {
   readonly #parts: ClickParts
-  readonly #pace: Pace
+  readonly #takeClick: ReturnType<typeof createPace>
   readonly #underWay = new Set<Promise<void>>()
 
   constructor(parts: ClickParts) {
     this.#parts = parts
-    this.#pace = new Pace(parts.clock, clicksPerMinute)
+    this.#takeClick = createPace(parts.clock, clicksPerMinute)
   }
 
   /**
@@ -87,7 +87,7 @@ export class SlackClicks {
     const form = parse(textAt(payload, 'view', 'private_metadata'))
     const channel = isForm ? textAt(form, 'channel') : textAt(payload, 'channel', 'id')
     if (textAt(payload, 'team', 'id') !== settings.Team || !settings.Channels.some(({ Id }) => Id === channel)) return
-    if (user === '' || !this.#pace.take(user)) return
+    if (user === '' || !this.#takeClick(user)) return
     const clicker = { user, channel }
     const said = isForm ? await this.#submitted(payload, form, clicker) : await this.#pressed(payload, clicker)
     if (said !== undefined) await this.#answer(clicker, said)

@@ -8,7 +8,7 @@ import { codeLimits } from '../../storage/codes.ts'
 import type { IdentityTable } from '../../storage/identities.ts'
 import type { AuditEntry, CodeTable } from '../../storage/store.ts'
 import type { Person } from '../model.ts'
-import { Pace } from './pace.ts'
+import { createPace } from './pace.ts'
 
 export interface LinkCodes {
   /** Rejects with StoreError. */
@@ -37,7 +37,7 @@ const maxIdentities = 5
 const hashOf = (code: string): string => hash('sha256', `slack ${code}`)
 
 export function createLinkCodes({ team, store, clock, reviewerOf }: LinkParts): LinkCodes {
-  const tries = new Pace(clock, triesPerMinute)
+  const takeTry = createPace(clock, triesPerMinute)
 
   return {
     async open(agentId, entry) {
@@ -48,7 +48,7 @@ export function createLinkCodes({ team, store, clock, reviewerOf }: LinkParts): 
       return { code: `${code.slice(0, codeLength / 2)}-${code.slice(codeLength / 2)}`, expiresAt }
     },
     async redeem(text, user) {
-      if (!tries.take(user)) return 'Too many tries. Wait a minute.'
+      if (!takeTry(user)) return 'Too many tries. Wait a minute.'
       const now = clock.now()
       const agentId = await store.codes.take(hashOf(text.toUpperCase().replaceAll(/[^0-9A-Z]/g, '')), now)
       const person = agentId === undefined ? undefined : reviewerOf(agentId)

@@ -6,7 +6,7 @@ import type { HitlBrief } from '../../storage/store.ts'
 import { linkOf, type MessageOptions } from '../messages/message.ts'
 import { factsIn, type Notice, noticeOf } from '../messages/notice.ts'
 import { plain, section, slackBlocks, slackContent } from '../messages/slack.ts'
-import type { StoredDecision } from '../model.ts'
+import { parseDecision } from '../view.ts'
 
 export interface RequestSight extends Pick<MessageOptions, 'publicUrl'> {
   readonly verdicts: 'none' | 'deny' | 'rules'
@@ -22,7 +22,7 @@ const personal = new Set(detectors.filter(({ group }) => group === 'pii').map(({
 
 export function noticeOfRequest(item: HitlBrief, sight: RequestSight): Notice {
   const { id, agentId, createdAt, expiresAt } = item
-  const { title, operation, ruleReason, chat } = decisionOf(item)
+  const { title, operation, ruleReason, chat } = parseDecision(item)
   const times = { expiresAt: new Date(expiresAt).toISOString() }
   const data = { ...item, title, operation, ruleReason, agentName: sight.nameOf(agentId), ...times }
   const event = { id, type: 'pending', at: createdAt, hitlId: id, data } as const
@@ -33,16 +33,13 @@ export function noticeOfRequest(item: HitlBrief, sight: RequestSight): Notice {
 /** The verdicts that people may give in Slack. What may be approved must have been seen by whoever approves. */
 export function verdictsOn(item: HitlBrief, { verdicts, isOpen }: RequestSight): readonly ChatVerdict[] {
   if (verdicts === 'none' || item.status !== 'Pending') return []
-  const { chat, source, findings } = decisionOf(item)
+  const { chat, source, findings } = parseDecision(item)
   const isShown = chat != null && source !== 'risk' && findings !== undefined
   const hasSecret = Object.keys(findings?.counts ?? {}).some(detector => !personal.has(detector))
   const isPlain = item.approvalsNeeded === 1 && item.replay === null
   if (verdicts === 'deny' || !isShown || hasSecret || !isPlain) return ['deny']
   return isOpen(item.policyName, item.rule) ? ['approve', 'deny'] : ['deny']
 }
-
-/** As it was stored. */
-const decisionOf = ({ decision }: Pick<HitlBrief, 'decision'>): StoredDecision => JSON.parse(decision)
 
 const names = { approve: 'Approve', deny: 'Deny' }
 const styles = { approve: 'primary', deny: 'danger' }

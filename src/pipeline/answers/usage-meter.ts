@@ -32,8 +32,8 @@ interface MeterParts {
   readonly costOf: CostOf
 }
 
-/** Sees one answer of a model provider, and reads what the call used. */
-export class UsageMeter implements Interest, Tap {
+/** Has one answer of a model provider read, and tells what the call used. */
+export class UsageMeter implements Interest {
   readonly wantsPlainBytes = true
   readonly #call: MeteredCall
   readonly #parts: MeterParts
@@ -41,7 +41,6 @@ export class UsageMeter implements Interest, Tap {
   #ofHead: Usage | undefined
   #reader: UsageReader | undefined
   #found: CallUsage | undefined
-  #bytes = 0
 
   constructor(call: MeteredCall, parts: MeterParts) {
     this.#call = call
@@ -59,14 +58,7 @@ export class UsageMeter implements Interest, Tap {
     const division = isCoded(head) ? undefined : divisionOf(fieldValues(fields, 'content-type').join())
     if (division === undefined || this.#ofHead !== undefined) return undefined
     this.#reader = new UsageReader(format, division)
-    return this
-  }
-
-  see(chunk: Buffer): void {
-    // Bytes may come after the agent has left.
-    if (this.#found !== undefined) return
-    this.#bytes += chunk.length
-    this.#reader?.take(chunk)
+    return this.#reader
   }
 
   /**
@@ -104,7 +96,7 @@ export class UsageMeter implements Interest, Tap {
 
   /** Bytes of the answer that were read; undefined: it could not be read. */
   get bytes(): number | undefined {
-    return this.#reader === undefined ? undefined : this.#bytes
+    return this.#reader?.bytes
   }
 
   /** What the call used; undefined before its end, and when it got no answer. */

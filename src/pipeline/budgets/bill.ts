@@ -46,10 +46,13 @@ export interface BoundedModel extends BilledModel {
   readonly isStrict: boolean
 }
 
-export const boundedModel = (model: BilledModel, isStrict: boolean): BoundedModel => ({
-  ...{ ...model, isStrict },
-  usage: maxUsage(model.request, model.bodyBytes, { writes: !writesNothing(model.target.path), isStrict }),
-})
+export function boundedModel(
+  { provider, target, called, request, bodyBytes }: BilledModel,
+  isStrict: boolean,
+): BoundedModel {
+  const usage = maxUsage(request, bodyBytes, { writes: !writesNothing(target.path), isStrict })
+  return { provider, target, called, request, bodyBytes, usage, isStrict }
+}
 
 /** Methods that send nothing to a model. */
 const readingMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
@@ -125,15 +128,17 @@ const asksInBody = ({ format }: CalledModel, path: string): boolean =>
   format === 'openai' && /\/completions\/?$/.test(path)
 
 /** The highest cost of a call, as far as its request shows; undefined: the model has no price. */
-export function maxCostOf({ usage, request, isStrict, ...call }: BoundedModel, { prices, clock }: BillParts) {
-  const { input } = usage
+export function maxCostOf(
+  { usage, request, isStrict, provider, target }: BoundedModel,
+  { prices, clock }: BillParts,
+): number | undefined {
+  const costOf = (tokens: Usage) =>
+    prices.chargeOf({ origin: target.origin, provider, model: request.model, tokens }, clock.now())
+  if (!isStrict) return costOf(usage)
   const written = { ...usage, input: 0 }
   // All that is read may be written to a cache, which costs more.
-  const kinds = isStrict ? [usage, { ...written, cacheWrite: input }, { ...written, cacheWriteLong: input }] : [usage]
-  const { origin } = call.target
-  const costs = kinds.map(tokens =>
-    prices.chargeOf({ origin, provider: call.provider, model: request.model, tokens }, clock.now()),
-  )
+  const kinds = [usage, { ...written, cacheWrite: usage.input }, { ...written, cacheWriteLong: usage.input }]
+  const costs = kinds.map(costOf)
   return costs.reduce((max, cost) => (max === undefined || cost === undefined ? undefined : Math.max(max, cost)))
 }
 

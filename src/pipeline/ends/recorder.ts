@@ -1,28 +1,12 @@
 /** Shapes of requests: noted when a request is over, read in turns, counted until the gateway takes the counts. */
 import { hash } from 'node:crypto'
-import type { Target } from '../../base/target.ts'
 import { type BodyValues, valuesOfBoth } from '../../policy/propose/field-values.ts'
 import { type KeptShape, keptOf } from '../../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
-import type { DescribedRequest } from '../../policy/request/describe.ts'
-import { readMcpHeads } from '../../policy/request/mcp-heads.ts'
-import type { AgentRecord, ShapeCount } from '../../storage/store.ts'
+import type { ShapeCount } from '../../storage/store.ts'
 import type { WorkTurns } from '../work-turns.ts'
+import { type ReadCall, type RecordedCall, readCall } from './recorded-call.ts'
 import { RequestSampler, type TakenSample } from './sampler.ts'
-
-/** A request that is over, as far as its shape needs it. */
-export interface RecordedCall {
-  readonly agent: AgentRecord
-  readonly target: Target
-  readonly method: string
-  readonly rawHeaders: readonly string[]
-  readonly hasBody: boolean
-  /** Its body, which nobody changes; undefined when it is not known. */
-  readonly body: Uint8Array | undefined
-  readonly outcome: ShapeOutcome
-  /** A sample of it is wanted. */
-  readonly isSampled: boolean
-}
 
 /** Requests that have the same shape and outcome. */
 export interface AlikeCalls {
@@ -165,12 +149,15 @@ export class ShapeRecorder {
     this.#isReading = true
     try {
       for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-        const { call } = next
+        const { call, at } = next
         await this.#turns.next(call.agent.id)
-        this.#done += 1
         this.#of(call.agent.id).waiting -= 1
         this.#bytes -= call.body?.byteLength ?? 0
-        this.#readOne(next)
+        try {
+          this.#readOne(next, await readCall(call, at, this.#turns))
+        } finally {
+          this.#done += 1
+        }
         const { url } = call.target
         this.#turns.spend(stepsOfHead + url.length * stepsOfCharacter + (call.body?.byteLength ?? 0))
       }
@@ -179,11 +166,10 @@ export class ShapeRecorder {
     }
   }
 
-  #readOne({ call, at, alike }: NotedCall): void {
+  #readOne({ call, at, alike }: NotedCall, { request, read }: ReadCall): void {
     const of = this.#of(call.agent.id)
-    const request = describe(call, at)
     const isWhole = !call.hasBody || call.body !== undefined
-    const kept = keptOf(request, isWhole)
+    const kept = keptOf(request, isWhole, read)
     if (kept === undefined) {
       of.skipped = true
       return
@@ -267,21 +253,4 @@ function add(entry: ShapeTally, at: number): void {
   entry.lastAt = Math.max(entry.lastAt, at)
   const day = Math.floor(at / dayMs)
   if (entry.days.at(-1) !== day && !entry.days.includes(day)) entry.days.push(day)
-}
-
-/** The request as shapes are read from it: nothing of its agent, its address or its time is. */
-function describe({ agent, target, method, rawHeaders, hasBody, body }: RecordedCall, now: number): DescribedRequest {
-  const { origin, path, readings, query = '', url } = target
-  const { id, name, ownerId, status, policyName, createdAt, tags } = agent
-  return {
-    head: {
-      ...{ method, url, path, readings, rawPath: path, queryString: query, rawHeaders, now },
-      ...{ origin: origin.key, scheme: origin.scheme, host: origin.host, port: origin.port },
-      contentLength: hasBody ? (body?.byteLength ?? -1) : 0,
-      mcp: readMcpHeads({ method, hasBody, rawHeaders }),
-      ...{ clientIp: undefined, destination: undefined, activity: undefined },
-      agent: { id, name, ownerId, status, policyName, createdAt, tags, claims: undefined, trustScore: 0 },
-    },
-    body: { bytes: body ?? new Uint8Array(0), complete: body !== undefined },
-  }
 }

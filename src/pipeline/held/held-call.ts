@@ -5,7 +5,7 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { Suspended } from '../../hitl/model.ts'
 import type { DetailView } from '../../hitl/view.ts'
-import { waitingForReview } from '../../http/close-idle.ts'
+import { waitingForReview } from '../../http/follow-connections.ts'
 import { fieldValues } from '../../http/headers.ts'
 import { prefersJson } from '../../http/media-types.ts'
 import { requestIdField } from '../../http/names.ts'

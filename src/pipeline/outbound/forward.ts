@@ -33,19 +33,24 @@ import { isRenewable, RenewedAnswer } from './renewal.ts'
 import { guardFields, hasLatestCredentials, noteForbidden, upstreamRequest } from './upstream-request.ts'
 import { WebSocketSender } from './web-socket.ts'
 
-/** Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. */
-export function forward(exchange: Sendable, parts: Parts, again: Again): undefined {
+/**
+ * Sends the request upstream and streams the answer back. Returns at once; the handler does the rest. `again`: a credential has
+ * ended since it was ready.
+ */
+export function forward(exchange: Sendable, parts: Parts, again: Again): 'again' | undefined {
   // Nothing else would cancel the request of a client that has left.
   if (exchange.isOver) return undefined
   if (exchange.addressing.road === 'tunnel') return openTunnel(exchange, parts, again)
   if (exchange.resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
   exchange.continue()
   const request = upstreamRequest(exchange, parts)
+  if (request === undefined) return 'again'
   exchange.sentAt = parts.clock.steady()
   if (exchange.body !== undefined) exchange.loan ??= parts.bodyMemory.loanOf(exchange.body)
   const sender = new Forward(exchange, request, parts, again)
   if (exchange.fields.webSocket) new WebSocketSender(exchange, sender, parts).send(request)
   else sender.send(request)
+  return undefined
 }
 
 function openTunnel(exchange: Sendable, parts: Parts, again: Again): undefined {
@@ -208,13 +213,16 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     const { credentials } = this.exchange
     const isNew = credentials !== undefined && (await this.parts.credentials.renew(credentials))
     // A connection that broke meanwhile may have used the second attempt up.
-    return isNew && !this.#done && isRenewable(this.exchange)
+    const mayResend = isNew && !this.#done && isRenewable(this.exchange)
+    const request = mayResend ? upstreamRequest(this.exchange, this.parts) : undefined
+    if (request === undefined) return false
+    this.#request = request
+    return true
   }
 
   /** The upstream refused the credential, and there is another one now. */
   #resend(): void {
     this.#receiver = this
-    this.#request = upstreamRequest(this.exchange, this.parts)
     this.#sendOnceMore(this.#request)
   }
 

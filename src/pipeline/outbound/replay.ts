@@ -11,6 +11,7 @@ import {
   type UpstreamRequest,
 } from '../../upstream/handler.ts'
 import type { Resolution } from '../../upstream/resolve.ts'
+import type { Tap } from '../answers/interest.ts'
 import { noteSent, readsAnswer, settleSpend } from '../budgets/reservation.ts'
 import { type CallShape, reserve } from '../budgets/reserve.ts'
 import type { Checked } from '../exchange.ts'
@@ -52,9 +53,12 @@ async function attempt(request: HeldRequest, context: SendContext, parts: Outbou
     (await awaitCredentials(call, parts, approved)) ??
     (call.isOver ? refuse('draining') : undefined) ??
     passCircuit(call, parts)
-  if (outcome !== undefined) settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
-  if (outcome === 'again') return outcome
-  return outcome === undefined ? send(call, parts) : { kind: 'notSent', refusal: outcome }
+  const message = outcome === undefined ? upstreamRequest(call, parts) : undefined
+  if (message !== undefined) return send(call, message, parts)
+  closeCircuit(call, 'neutral', parts)
+  settleSpend(call, { status: undefined, meter: undefined, isWhole: false }, parts)
+  // A credential has ended since it was ready.
+  return outcome === undefined || outcome === 'again' ? 'again' : { kind: 'notSent', refusal: outcome }
 }
 
 async function prepare(call: ApprovedCall, parts: OutboundParts): Promise<Checked> {
@@ -77,17 +81,17 @@ async function reserveApproved(call: ApprovedCall, parts: OutboundParts): Promis
   return outcome ?? (call.isOver ? refuse('draining') : undefined)
 }
 
-function send(call: ApprovedCall, parts: OutboundParts): Promise<Attempted> {
+function send(call: ApprovedCall, message: UpstreamRequest, parts: OutboundParts): Promise<Attempted> {
   const { target, resolution } = call
   if (resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
-  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   return new Promise(resolve => {
     const replay = new Replay(call, resolution, { parts, resolve })
-    parts.connections.sendAlone(target.origin, resolution, upstreamRequest(call, parts), replay)
+    parts.connections.sendAlone(target.origin, resolution, message, replay)
   })
 }
 
-function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest {
+function upstreamRequest(call: ApprovedCall, parts: OutboundParts): UpstreamRequest | undefined {
+  if (parts.config.Metering.Usage || readsAnswer(call.spend)) call.meter = parts.meterOf?.(call)
   const { request, target, context, meter } = call
   const { method, body } = request
   const message = {
@@ -113,6 +117,7 @@ class Replay implements UpstreamHandler {
   readonly #resolve: (result: Attempted) => void
   #control: Control | undefined = undefined
   #body: Readable | undefined = undefined
+  #tap: Tap | undefined = undefined
   #trailers: readonly string[] = []
   #status: number | undefined = undefined
   /** Why the request was not sent over its connection. */
@@ -145,7 +150,7 @@ class Replay implements UpstreamHandler {
   onResponseStart(head: ResponseHead): void {
     const { status, fields } = head
     this.#status = status
-    this.#call.meter?.watch(head)
+    this.#tap = this.#call.meter?.watch(head)
     closeCircuit(this.#call, outcomeOfStatus(status), this.#parts)
     noteAnswered(this.#call, status, this.#parts)
     // The reviewer sees the answer as it is.
@@ -165,7 +170,7 @@ class Replay implements UpstreamHandler {
 
   onResponseData(chunk: Buffer): void {
     if (this.#body?.push(Buffer.from(chunk)) === false) this.#control?.pause()
-    this.#call.meter?.see(chunk)
+    this.#tap?.see(chunk)
   }
 
   onResponseEnd(trailers: readonly string[]): void {

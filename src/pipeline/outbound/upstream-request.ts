@@ -3,7 +3,7 @@
  * gateway adds for this agent and upstream. Those are picked after the decision, which does not read them, and hidden in the answer.
  */
 import { isRefusal, type Refusal, refuse } from '../../base/refusals.ts'
-import { type AwsMessage, clockAhead, readsBody } from '../../credentials/aws.ts'
+import { type AwsMessage, readsBody } from '../../credentials/aws.ts'
 import { chunkedLength } from '../../credentials/aws-chunks.ts'
 import { withoutEchoes } from '../../credentials/placement.ts'
 import { receivedVersion } from '../../http/accept.ts'
@@ -76,8 +76,12 @@ async function holdFirst<C extends Call>(
 const tooLong =
   'The body is longer than Proxy:MaxEvaluatedBodyBytes, so the gateway cannot sign it. Send its SHA-256 in X-Amz-Content-Sha256.'
 
-/** The request with its credentials. */
-export function withCredentials<M extends AwsMessage>(call: Call, message: M, { credentials }: OutboundParts): M {
+/** The request with its credentials; undefined when one is no longer there, and nothing may be sent. */
+export function withCredentials<M extends AwsMessage>(
+  call: Call,
+  message: M,
+  { credentials }: OutboundParts,
+): M | undefined {
   return call.credentials === undefined ? message : credentials.place(call.credentials, message, call.target.origin)
 }
 
@@ -85,14 +89,12 @@ export function withCredentials<M extends AwsMessage>(call: Call, message: M, { 
 export function noteForbidden(
   { credentials: picked, target }: Pick<Call, 'credentials' | 'target'>,
   fields: readonly string[],
-  { credentials, clock, report }: OutboundParts,
+  { credentials, report }: OutboundParts,
 ): Refusal | undefined {
   if (picked === undefined) return undefined
   const { host } = target.origin
-  const isSigned = picked.some(({ scope }) => scope !== undefined)
-  const seconds = isSigned ? clockAhead(fields, clock.now()) : undefined
-  if (seconds !== undefined)
-    report('signatures for AWS are refused', new Error(`the clock of ${host} is ${seconds} s ahead of this one`))
+  const problem = credentials.noteClock(picked, fields, host)
+  if (problem !== undefined) report('signatures for AWS are refused', new Error(problem))
   return credentials.noteWanted(picked, fields, host)
 }
 
@@ -131,8 +133,8 @@ export function answerLastHop(exchange: Exchange): 'answered' | undefined {
   return 'answered'
 }
 
-/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). */
-export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest {
+/** The upstream request: the decided bytes, or the body as it comes (spec 4.4, forwarding rules). Undefined as `withCredentials`. */
+export function upstreamRequest(exchange: Sendable, parts: Parts): UpstreamRequest | undefined {
   const { interests } = exchange
   const given = requestFields(exchange, parts)
   const base = parts.tracing?.propagate(exchange, exchange.target.origin.host, given) ?? given

@@ -139,9 +139,7 @@ function conditionCost(condition: Condition): number {
 
 /** Every field that a node reads. */
 export function fieldsOf(node: Node): readonly Field[] {
-  if ('not' in node) return fieldsOf(node.not)
-  if ('field' in node) return [fieldOf(node)]
-  return ('all' in node ? node.all : node.any).flatMap(fieldsOf)
+  return 'field' in node ? [fieldOf(node)] : innerNodes(node).flatMap(fieldsOf)
 }
 
 /** Places of rules in the order of evaluation, ascending. */

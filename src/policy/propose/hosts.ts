@@ -15,6 +15,8 @@ export interface MarkedHost {
 
 /** Parts of names that are shorter are alike by chance. */
 const shortestAlike = 6
+/** The same of top-level domains: `github.co` is not alone in the world, and those of two letters are those of countries. */
+const shortestTop = 3
 
 /** The hosts of each agent that a person should look at, by `hostKey`. */
 export function markedHosts(eligible: readonly RecordedRequest[]): ReadonlyMap<string, MarkedHost> {
@@ -69,7 +71,8 @@ function startsWithOne(name: string, names: ReadonlySet<string>): boolean {
 }
 
 /**
- * What alike names have in common: the name as it looks, and each one that lacks a letter of a long part. As numbers: an agent can have
+ * What alike names have in common: the name as it looks, and each one that lacks a letter of a long part, or of its top-level
+ * domain. As numbers: an agent can have
  * thousands of long names, whose million texts would take hundreds of megabytes. Two texts with one number only make a person look.
  */
 function keysOf(name: string): readonly number[] {
@@ -80,11 +83,14 @@ function keysOf(name: string): readonly number[] {
   const low = numbersOf(whole, 0x5bd1e995)
   const keyAt = (place: number) => (high[place]! >>> 11) * 2 ** 32 + (low[place]! >>> 0)
   let end = 0
-  const lacking = labels.flatMap(label => {
+  const lacking = labels.flatMap((label, at) => {
     end += label.length
-    return label.length < shortestAlike ? [] : Array.from(label, (_, at) => keyAt(end - label.length + at))
+    const shortest = at === labels.length - 1 ? shortestTop : shortestAlike
+    return label.length < shortest ? [] : Array.from(label, (_, place) => keyAt(end - label.length + place))
   })
-  return [keyAt(whole.length), ...lacking]
+  // A key of its own: an `i` counts as an `l` above, but `ci` looks like no `d`.
+  const round = name.includes('cl') ? keysOf(name.replaceAll('cl', 'd')).slice(0, 1) : []
+  return [keyAt(whole.length), ...round, ...lacking]
 }
 
 /** For each place the number of the text without the letter there, and last that of the whole text. */

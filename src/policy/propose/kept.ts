@@ -7,7 +7,7 @@ import type { DescribedRequest } from '../request/describe.ts'
 import { findIn } from '../turns/evaluation.ts'
 import { bodyValuesOf } from './field-reading.ts'
 import type { BodyValues } from './field-values.ts'
-import { type FoundShape, hasRawPath, type Shape, shapeOfFacts } from './shape.ts'
+import { type FoundShape, hasRawPath, moreThanRecorded, type Shape, shapeOfFacts } from './shape.ts'
 
 /** A place in a path: a word, or any value of a class; `hex` and `key` with the length of the value, others with 0. */
 export type KeptPlace = string | readonly [name: string, length: number]
@@ -38,19 +38,19 @@ const maxPlaces = 64
  * What is recorded of a request. Nothing that a detector finds, and nothing after a name that stands for a secret, is in it.
  *
  * @param isWhole false when it had a body that is not known
+ * @param read what was read of it before
  * @returns undefined when its origin has a secret: nothing of it may be kept
  */
-export function keptOf(request: DescribedRequest, isWhole: boolean): KeptRequest | undefined {
+export function keptOf(request: DescribedRequest, isWhole: boolean, read = factsOf(request)): KeptRequest | undefined {
   const { method, origin, path, readings = [] } = request.head
   if (findIn(secretSearch, origin) !== undefined) return undefined
-  const read = factsOf(request)
-  const found: FoundShape = isWhole ? shapeOfFacts(read) : { unfit: 'a body that was not recorded' }
+  const found: FoundShape = isWhole ? shapeOfFacts(read, maxShape) : { unfit: 'a body that was not recorded' }
   const segments = path.slice(1).split('/')
   const places = segments.length > maxPlaces ? undefined : placesOf(segments)
   const head = { method, origin, path: places ?? [] }
   // A path with several readings counts twice: each of them is searched.
   if (places === undefined || JSON.stringify([found, places, ...readings.slice(0, 1)]).length > maxShape)
-    return unfit({ ...head, path: [] }, 'more than is recorded')
+    return unfit({ ...head, path: [] }, moreThanRecorded.unfit)
   if (places.includes(secretPlace)) return unfit(head, 'a secret in the path')
   // Findings may lie across segments, and in another reading of the path.
   if ([segments, ...readings.map(one => one.slice(1).split('/'))].some(hasSecret))

@@ -39,9 +39,9 @@ const namelessKinds = ['text', 'binary']
 /** The shape of a whole request. */
 export const shapeOf = (request: DescribedRequest): FoundShape => shapeOfFacts(factsOf(request))
 
-/** The same of what was read of it. */
-export function shapeOfFacts(facts: Facts): FoundShape {
-  const found = readShape(facts)
+/** The same of what was read of it. @param maxNames longest names of one object, characters of all */
+export function shapeOfFacts(facts: Facts, maxNames = Number.POSITIVE_INFINITY): FoundShape {
+  const found = readShape(facts, maxNames)
   if ('unfit' in found) return found
   const texts = textsOf(found)
   if (texts.some(text => text.length > maxText)) return { unfit: 'a value that is too long' }
@@ -54,18 +54,21 @@ function textsOf({ segments, facts, names }: Shape): readonly string[] {
   return [...segments, ...facts.map(([, value]) => value ?? ''), ...names.flatMap(([, all]) => all)]
 }
 
-function readShape(facts: Facts): FoundShape {
+function readShape(facts: Facts, maxNames: number): FoundShape {
   const head = headOf(facts)
   if ('unfit' in head) return head
   const kind = facts.body?.kind ?? 'none'
   if (kind === 'none') return { ...head, facts: [...head.facts, ['input.bodyInfo.size', '0']] }
+  // Each fact compares all names with its own: of thousands that takes milliseconds.
+  const names = facts.body?.names
+  if (isTexts(names) && lengthOf(names) > maxNames) return moreThanRecorded
   const found = readFact('input.contentType', facts)
   const type = found === missing ? null : found
   if (type !== null && typeof type !== 'string') return { unfit: 'a body with several content types' }
   const plain: Shape['facts'] = [...head.facts, ['input.bodyInfo.kind', kind], ['input.contentType', type]]
   if (namelessKinds.includes(kind)) return { ...head, facts: plain }
   if (kind !== 'json' && kind !== 'form') return { unfit: `a body that is ${kind}` }
-  return withNames(head, plain, facts)
+  return withNames({ ...head, facts: plain }, facts, maxNames)
 }
 
 /** The shape of a request of which only the head is known, without the query. @param hasBody whether it had a body */
@@ -102,8 +105,8 @@ function parametersOf(query: string): readonly string[] | undefined {
   return different.join('|').replace(/[.$[\]]/g, '..').length <= maxNames ? different : undefined
 }
 
-function withNames(head: Shape, plain: Shape['facts'], facts: Facts): FoundShape {
-  const found = [...plain]
+function withNames(head: Shape, facts: Facts, maxNames: number): FoundShape {
+  const found = [...head.facts]
   const names = [...head.names]
   for (const field of factFields) {
     const value = readFact(field, facts)
@@ -115,6 +118,7 @@ function withNames(head: Shape, plain: Shape['facts'], facts: Facts): FoundShape
   for (const object of objects) {
     const value = readFact(`${object}.@keys`, facts)
     if (value === missing && object !== 'input.body') found.push([object, null])
+    else if (isTexts(value) && lengthOf(value) > maxNames) return moreThanRecorded
     else if (isTexts(value) && !value.every(isRegular)) return { unfit: 'names with unusual letters' }
     else if (isTexts(value)) names.push([`${object}.@keys`, value.toSorted()])
     else return { unfit: object === 'input.body' ? 'a body that is no object' : `${object} is no object` }
@@ -123,10 +127,15 @@ function withNames(head: Shape, plain: Shape['facts'], facts: Facts): FoundShape
     const value = readFact('graphql.fields', facts)
     const fields = value instanceof Several ? value.leaves : [value].flat()
     if (!isTexts(fields)) return { unfit: 'graphql.fields are not texts' }
+    if (lengthOf(fields) > maxNames) return moreThanRecorded
     names.push(['graphql.fields', fields.toSorted()])
   }
   return { ...head, facts: found, names }
 }
+
+export const moreThanRecorded = { unfit: 'more than is recorded' }
+
+const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, { length }) => sum + length, 0)
 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every(each => typeof each === 'string')

@@ -1,6 +1,6 @@
 import type { Activity } from '../../base/activity.ts'
 import { canonicalAddress, classifyAddress } from '../../base/address.ts'
-import { Memo } from '../../base/memo.ts'
+import { memoized } from '../../base/memo.ts'
 import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import type { Form } from './form.ts'
@@ -205,16 +205,12 @@ function decodeSegment(segment: string): string {
   }
 }
 
-/** Found before: each allowed request asks for its destination, and there are few. */
-const cache = new Memo<string, Destination>(10_000)
-
-/** The destination as rules see it: the address in its one spelling, and its class. */
-export function destinationOf(ip: string): Destination {
-  const before = cache.get(ip)
-  if (before !== undefined) return before
+/**
+ * The destination as rules see it: the address in its one spelling, and its class. Each allowed request asks for its own, and
+ * there are few.
+ */
+export const destinationOf = memoized(10_000, (ip: string): Destination => {
   const kind = classifyAddress(ip)
   const special = kind === 'unspecified' || kind === 'multicast' || kind === 'embedded'
-  const found: Destination = { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
-  cache.set(ip, found)
-  return found
-}
+  return { ip: canonicalAddress(ip) ?? ip, class: special ? 'reserved' : kind }
+})

@@ -78,12 +78,12 @@ export interface Signal {
   readonly detail?: (facts: Facts) => string | undefined
 }
 
-function when(name: RiskSignalName, holds: (facts: Facts) => boolean): Signal {
+function when(name: RiskSignalName, holds: (facts: Facts, settings: RiskSettings) => boolean): Signal {
   return {
     name,
     points(facts, settings) {
       const value = settings.points[name]
-      return value !== 0 && holds(facts) ? value : 0
+      return value !== 0 && holds(facts, settings) ? value : 0
     },
   }
 }
@@ -223,11 +223,8 @@ export const headSignals: readonly Signal[] = [
   { name: 'recent-denials', points: recentDenials },
   when('human-denied', facts => (facts.activity?.humanDeniedLast24h ?? 0) > 0),
   when('tool-changed', facts => (facts.activity?.toolChangesLast24h ?? 0) > 0),
-  { name: 'burst', points: (facts, settings) => (isBurst(facts, settings) ? settings.points.burst : 0) },
-  {
-    name: 'outside-hours',
-    points: (facts, settings) => (isOutsideHours(facts, settings) ? settings.points['outside-hours'] : 0),
-  },
+  when('burst', isBurst),
+  when('outside-hours', isOutsideHours),
 ]
 
 const unreadableKinds = ['invalid', 'truncated', 'encoded']

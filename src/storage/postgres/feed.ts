@@ -11,13 +11,13 @@ import type { Fence } from '../../fleet/fence.ts'
 import { type AwaitedChange, type MemberRow, Peers } from '../../fleet/peers.ts'
 import type { FleetReading } from '../../fleet/view.ts'
 import { type Clock, inTime } from '../../runtime/clock.ts'
-import { isAwaited } from '../feed.ts'
+import { type Channels, isAwaited, reloadAll } from '../feed.ts'
 import { StoreError } from '../store-error.ts'
-import { Channels } from './channels.ts'
+import { canDecide, createChannels, publishRow } from './channels.ts'
 import { coalesce } from './coalesce.ts'
 import type { DatabaseConnections } from './connection.ts'
 import type { StoreHistory } from './history.ts'
-import { LossHandler, type LossOptions, lostHistory } from './loss.ts'
+import { createLossHandler, type LossOptions, lostHistory } from './loss.ts'
 import { Member, type Self } from './member.ts'
 import type { PostgresSettings } from './settings.ts'
 import { type FeedRow, prunes, takeTurn } from './turn.ts'
@@ -64,7 +64,7 @@ export class PostgresFeeds {
   readonly #turns: FeedTurns
   readonly #peers: Peers<MemberRow>
   readonly #member: Member
-  readonly #loss: LossHandler
+  readonly #loss: ReturnType<typeof createLossHandler>
   /** Every change up to this one was passed on. */
   #passed: Passed = { seq: -1, write: null }
   #applied = -1
@@ -93,14 +93,14 @@ export class PostgresFeeds {
   constructor(options: PostgresFeedsOptions) {
     this.#options = options
     const { settings, self, fence, clock, onLoss } = options
-    this.channels = new Channels(options.connections, work => this.#enqueue(work))
+    this.channels = createChannels(options.connections, work => this.#enqueue(work))
     const lookForEvents = coalesce(eventsMs, () => this.look())
     const onWake = (why: Wake) => (why === 'events' ? lookForEvents() : this.look())
     this.#turns = new FeedTurns({ settings, clock, limitMs: fence.limitMs / 3, onWake })
     this.#wakeForEvents = coalesce(eventsMs, () => this.#turns.wake('events'))
     this.#peers = new Peers(self.id, fence.limitMs)
     this.#member = new Member(self, this.#peers)
-    this.#loss = new LossHandler(options, onLoss)
+    this.#loss = createLossHandler(options, onLoss)
     this.#left.promise.catch(() => {})
   }
 
@@ -212,7 +212,7 @@ export class PostgresFeeds {
 
   async #readOn(client: TurnClient): Promise<void> {
     const { self, fence, clock, history, fleetClock } = this.#options
-    const reported = this.channels.areFollowed ? this.#applied : -1
+    const reported = canDecide(this.channels) ? this.#applied : -1
     for (;;) {
       const begun = fence.begin()
       const { seq: passed, write: passedBy } = this.#passed
@@ -259,7 +259,7 @@ export class PostgresFeeds {
   }
 
   #apply(row: FeedRow): void {
-    const inForce = this.channels.apply(row)
+    const inForce = publishRow(this.channels, row)
     if (isAwaited(row)) this.#awaited = row.seq
     this.#keep(row, inForce)
     this.#waiting.get(row.seq)?.({ inForce })
@@ -280,7 +280,7 @@ export class PostgresFeeds {
     this.#options.fence.drop()
     // Others need not wait for it meanwhile. A number of a history that was lost would say that it has changes to come.
     this.#applied = -1
-    const inForce = this.channels.reload()
+    const inForce = reloadAll(this.channels)
     this.#awaited = newest.seq
     this.#keep(newest, inForce)
     for (const [seq, resolve] of this.#waiting) if (seq <= newest.seq) resolve({ inForce })

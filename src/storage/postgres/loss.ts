@@ -20,31 +20,23 @@ interface LossParts {
   readonly history: StoreHistory
 }
 
-export class LossHandler {
-  readonly #parts: LossParts
-  readonly #options: LossOptions
-  #isReported = false
-
-  constructor(parts: LossParts, options: LossOptions) {
-    this.#parts = parts
-    this.#options = options
-  }
-
-  async lose(client: Pick<ClientBase, 'query'>, { epoch, lost }: FoundHistory): Promise<void> {
-    const { connections, clock, history } = this.#parts
-    const why = history.lost ?? ''
-    if (!this.#isReported) this.#options.onLost(why)
-    this.#isReported = true
-    if (this.#options.accept) await acceptHistory(connections, { epoch, why, now: clock.now() })
-    // Those that know less of the past, and those that start, must not serve either.
-    else if (lost === null) {
-      await client.query('update fleet set lost = $1 where epoch = $2 and lost is null', [why, epoch])
-    }
-  }
-
-  end(): void {
-    if (this.#isReported) this.#options.onAccepted()
-    this.#isReported = false
+export function createLossHandler({ connections, clock, history }: LossParts, options: LossOptions) {
+  let isReported = false
+  return {
+    async lose(client: Pick<ClientBase, 'query'>, { epoch, lost }: FoundHistory): Promise<void> {
+      const why = history.lost ?? ''
+      if (!isReported) options.onLost(why)
+      isReported = true
+      if (options.accept) await acceptHistory(connections, { epoch, why, now: clock.now() })
+      // Those that know less of the past, and those that start, must not serve either.
+      else if (lost === null) {
+        await client.query('update fleet set lost = $1 where epoch = $2 and lost is null', [why, epoch])
+      }
+    },
+    end(): void {
+      if (isReported) options.onAccepted()
+      isReported = false
+    },
   }
 }
 

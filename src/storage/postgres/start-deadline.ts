@@ -50,15 +50,13 @@ export class StartDeadline {
   }
 
   /** All that is followed is followed from the start on. */
-  with({ agents, policies, credentials, tokens, grants, events }: Feeds): Feeds {
-    const withinDeadline = <T, All>(feed: Feed<T, All>): Feed<T, All> => ({
+  with(feeds: Feeds): Feeds {
+    const withinDeadline = (feed: Feed<unknown, unknown>): Feed<unknown, unknown> => ({
       follow: follower => this.for(() => feed.follow(follower)),
     })
-    return {
-      ...{ agents: withinDeadline(agents), policies: withinDeadline(policies), tokens: withinDeadline(tokens) },
-      credentials: withinDeadline(credentials),
-      ...{ grants: withinDeadline(grants), events: withinDeadline(events) },
-    }
+    const all = Object.entries(feeds).map(([table, feed]) => [table, withinDeadline(feed)])
+    // Each feed passes on what the one of its name does.
+    return Object.fromEntries(all)
   }
 
   #passes(error: unknown): boolean {

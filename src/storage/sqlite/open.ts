@@ -2,13 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../runtime/clock.ts'
 import type { ThreadWatch } from '../../runtime/watchdog.ts'
 import { createStore, type TableCall } from '../bind.ts'
-import type { CredentialVersion } from '../credentials.ts'
 import type { WebhookSubscription } from '../deliveries.ts'
-import type { EventHistory, StoredEvent } from '../events.ts'
-import { Channel, type StoreChange } from '../feed.ts'
-import type { AgentRecord, PolicyRecord, Store } from '../store.ts'
-import type { Done } from './protocol.ts'
-import { Supervisor } from './supervisor.ts'
+import { Channel, type Channels, publish, reloadAll, type StoreChange } from '../feed.ts'
+import type { TableName } from '../methods.ts'
+import type { Store } from '../store.ts'
+import { type Supervisor, superviseThread } from './supervisor.ts'
 
 export interface SqliteOptions {
   /** Folder of gateway.db, relative to the working directory. Made, for its owner alone, when it is missing. */
@@ -52,25 +50,25 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   } = options
   const onLost = (): void => feeds.reloadSoon()
   const callMs = timeoutSeconds * 1_000 * callShare
-  const thread = new Supervisor({ directory, maxPages, callMs, subscriptions, watch, onFault, onRestored, onLost })
+  const thread = superviseThread({ directory, maxPages, callMs, subscriptions, watch, onFault, onRestored, onLost })
   const feeds = new SqliteFeeds(thread, options.onStale)
   await thread.start()
   async function close(): Promise<void> {
     feeds.close()
     await thread.close()
   }
-  return createStore({ call: feeds.call, feed: feeds, clock, subscribe: hooks => thread.subscribe(hooks), close })
+  return createStore({
+    call: feeds.call,
+    feed: feeds.channels,
+    clock,
+    subscribe: hooks => thread.subscribe(hooks),
+    close,
+  })
 }
 
 /** The feeds of the one gateway on a file: changes come with the replies of the storage thread. */
 class SqliteFeeds {
-  readonly agents: Channel<AgentRecord>
-  readonly policies: Channel<PolicyRecord>
-  readonly credentials: Channel<CredentialVersion>
-  readonly tokens: Channel<string>
-  readonly grants: Channel<never, undefined>
-  readonly events: Channel<StoredEvent, EventHistory>
-  readonly #epoch = randomUUID()
+  readonly channels: Channels
   #newest = 0
   readonly #thread: Supervisor
   readonly #onStale: (error: unknown) => void
@@ -79,15 +77,19 @@ class SqliteFeeds {
   constructor(thread: Supervisor, onStale: (error: unknown) => void = () => {}) {
     this.#thread = thread
     this.#onStale = onStale
-    this.agents = new Channel(onReply => thread.call({ table: 'agents', method: 'all', args: [] }, rowsTo(onReply)))
-    this.policies = new Channel(onReply => thread.call({ table: 'policies', method: 'all', args: [] }, rowsTo(onReply)))
-    this.credentials = new Channel(onReply =>
-      thread.call({ table: 'credentials', method: 'all', args: [] }, rowsTo(onReply)),
-    )
-    this.tokens = new Channel(onReply => thread.call({ table: 'tokens', method: 'all', args: [] }, rowsTo(onReply)))
-    this.grants = new Channel(async onReply => onReply(undefined))
-    // Events are not kept in the file. Some may have been missed: one number stands for them.
-    this.events = new Channel(async onReply => onReply({ epoch: this.#epoch, after: ++this.#newest, events: [] }))
+    const epoch = randomUUID()
+    const whole = <T>(table: TableName): Channel<T> =>
+      // The method returns the rows.
+      new Channel(onAll => thread.call({ table, method: 'all', args: [] }, ({ value }) => onAll(value as readonly T[])))
+    this.channels = {
+      agents: whole('agents'),
+      policies: whole('policies'),
+      credentials: whole('credentials'),
+      tokens: whole('tokens'),
+      grants: new Channel(async onAll => onAll(undefined)),
+      // Events are not kept in the file. Some may have been missed: one number stands for them.
+      events: new Channel(async onAll => onAll({ epoch, after: ++this.#newest, events: [] })),
+    }
   }
 
   /** Makes a call. What it changes is in force when it resolves. */
@@ -99,13 +101,9 @@ class SqliteFeeds {
     return answer.then(value => (waits.length === 0 ? value : Promise.all(waits).then(() => value)))
   }
 
-  #publish({ table, key, now }: StoreChange): Promise<unknown> | undefined {
-    if (table === 'agents') return this.agents.publish(key, now)
-    if (table === 'policies') return this.policies.publish(key, now)
-    if (table === 'credentials') return this.credentials.publish(key, now)
-    if (table === 'tokens') return this.tokens.publish(key, now)
-    if (table === 'grants') return this.grants.publish(key, now)
-    return this.events.publish(key, { ...now, seq: ++this.#newest })
+  #publish(change: StoreChange): Promise<unknown> | undefined {
+    if (change.table !== 'events') return publish(this.channels, change)
+    return publish(this.channels, { ...change, now: { ...change.now, seq: ++this.#newest } })
   }
 
   /** A revocation whose caller got a failure, and that is in the store all the same, holds from then on. */
@@ -116,12 +114,7 @@ class SqliteFeeds {
   async #reload(): Promise<void> {
     this.#reloading = undefined
     try {
-      await this.agents.reload()
-      await this.policies.reload()
-      await this.credentials.reload()
-      await this.tokens.reload()
-      await this.grants.reload()
-      await this.events.reload()
+      await reloadAll(this.channels)
     } catch (error) {
       if (this.#thread.closed) return
       this.#onStale(error)
@@ -132,10 +125,4 @@ class SqliteFeeds {
   close(): void {
     clearTimeout(this.#reloading)
   }
-}
-
-/** Passes on the rows of a method that reads all of a table. */
-function rowsTo<T>(onReply: (all: readonly T[]) => void): (done: Done) => void {
-  // The method that is called returns them.
-  return ({ value }) => onReply(value as readonly T[])
 }

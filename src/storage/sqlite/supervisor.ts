@@ -3,59 +3,59 @@ import { inTime } from '../../runtime/clock.ts'
 import { StoreError } from '../store.ts'
 import { startThread, type Thread, type ThreadOptions } from './thread.ts'
 
-/** Keeps a storage thread running: one that dies is started again by the next call. */
-export class Supervisor {
-  #options: ThreadOptions
-  #thread: Thread | undefined
-  #starting: Promise<Thread> | undefined
-  #closed = false
-
-  constructor(options: ThreadOptions) {
-    this.#options = { ...options, directory: resolve(options.directory) }
-  }
-
-  get closed(): boolean {
-    return this.#closed
-  }
-
+export interface Supervisor extends Pick<Thread, 'call' | 'subscribe' | 'close'> {
+  readonly closed: boolean
   /** @throws StartupError when the database cannot be opened */
-  async start(): Promise<Thread> {
-    const started = await startThread(this.#options)
-    this.#thread = started
+  start(): Promise<Thread>
+}
+
+/** Keeps a storage thread running: one that dies is started again by the next call. */
+export function superviseThread(given: ThreadOptions): Supervisor {
+  let options = { ...given, directory: resolve(given.directory) }
+  let thread: Thread | undefined
+  let starting: Promise<Thread> | undefined
+  let closed = false
+
+  async function start(): Promise<Thread> {
+    const started = await startThread(options)
+    thread = started
     void started.ended.then(() => {
-      this.#thread = undefined
+      thread = undefined
     })
     return started
   }
 
-  call: Thread['call'] = (asked, onReply) => {
-    if (this.#closed) return Promise.reject(new StoreError('The store is closed'))
-    // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
-    return this.#thread?.call(asked, onReply) ?? this.#restart().then(running => running.call(asked, onReply))
-  }
-
-  /** Also of a thread that is started later. */
-  async subscribe(subscriptions: ThreadOptions['subscriptions']): Promise<void> {
-    this.#options = { ...this.#options, subscriptions }
-    const running = this.#thread ?? (await this.#starting)
-    await running?.subscribe(subscriptions)
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#starting?.catch(() => undefined)
-    await this.#thread?.close()
-  }
-
-  async #restart(): Promise<Thread> {
-    this.#starting ??= this.start().finally(() => {
-      this.#starting = undefined
+  function restart(): Promise<Thread> {
+    starting ??= start().finally(() => {
+      starting = undefined
     })
+    const late = () => Promise.reject(new Error('The storage does not start'))
     // A call waits for the thread as long as for its answer.
-    return inTime(this.#starting, this.#options.callMs, () =>
-      Promise.reject(new Error('The storage does not start')),
-    ).catch(error => {
+    return inTime(starting, options.callMs, late).catch(error => {
       throw new StoreError(error.message, { cause: error })
     })
+  }
+
+  return {
+    start,
+    get closed() {
+      return closed
+    },
+    call(asked, onReply) {
+      if (closed) return Promise.reject(new StoreError('The store is closed'))
+      // No wait while the thread runs: calls reach it in the order they were made, `close` after them.
+      return thread?.call(asked, onReply) ?? restart().then(running => running.call(asked, onReply))
+    },
+    /** Also of a thread that is started later. */
+    async subscribe(subscriptions) {
+      options = { ...options, subscriptions }
+      const running = thread ?? (await starting)
+      await running?.subscribe(subscriptions)
+    },
+    async close() {
+      closed = true
+      await starting?.catch(() => undefined)
+      await thread?.close()
+    },
   }
 }

@@ -142,8 +142,7 @@ export const agents: Operations<'agents'> = {
 
 async function readTrust(db: Db, id: string): Promise<AgentTrust | undefined> {
   const columns = ['status', 'trustValue', 'trustAt', 'standing'] as const
-  const row = await db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
-  return row && { ...row }
+  return db.selectFrom('agents').select(columns).where('id', '=', id).executeTakeFirst()
 }
 
 type RowChange = AgentChange & Partial<Pick<AgentRow, 'standing'>>

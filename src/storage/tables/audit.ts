@@ -5,7 +5,7 @@ import type { Operations } from '../methods.ts'
 import type { AuditRow, Db } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { AuditEntry, AuditFilter, AuditRecord, ChainLink, Page } from '../store.ts'
-import { endOf, filledUp, lookEnd, lookLimit, maxLookedAt, within } from './looks.ts'
+import { filledUp, look, within } from './looks.ts'
 
 const selectLast = statement(db =>
   // The number as a parameter would make SQLite compile the statement each time.
@@ -49,7 +49,7 @@ export const audit: Operations<'audit'> = {
 
   async list(db, page, filter = {}) {
     const start = page.before === undefined ? undefined : await cursorOf(db, page.before)
-    return start === null ? { items: [], totalCount: 0, next: null } : look(db, page, { ...filter, start })
+    return start === null ? { items: [], totalCount: 0, next: null } : listFrom(db, page, { ...filter, start })
   },
 
   async after(db, seq, limit) {
@@ -121,28 +121,16 @@ interface Sought extends AuditFilter {
   readonly start: AuditCursor | undefined
 }
 
-/** A page of the newest records that one index finds, and how many of them match. */
-async function look(db: Db, { page, pageSize }: Page, filter: Sought): Promise<AuditPage> {
-  const [main, ...rest] = (['subject', 'actor', 'action'] as const).filter(name => filter[name] !== undefined)
-  const found = newest(db, main, filter)
-  const end = endOf(await found.limit(lookEnd.limit).offset(lookEnd.offset).execute())
-  let matching = db.selectFrom(found.limit(lookLimit).as('looked'))
-  for (const name of rest) matching = matching.where(columnOf(name), '=', filter[name]!)
-  const all = matching.select(eb => eb.fn.countAll<number>().as('total'))
-  const isFull = end !== undefined && rest.length === 0
-  const totalCount = isFull ? maxLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
-  const inOrder = matching.select(['at', 'seq']).orderBy('at', 'desc').orderBy('seq', 'desc')
-  const offset = (page - 1) * pageSize
-  const size = Math.min(pageSize, maxLookedAt - offset)
-  if (size <= 0) return { items: [], totalCount, next: end?.seq ?? null }
-  const some = rest.length === 0 ? found.limit(size).offset(offset) : inOrder.limit(size).offset(offset)
-  const items = await readAll(db, await some.execute(), size)
-  return { items, totalCount, next: end?.seq ?? null }
+async function listFrom(db: Db, page: Page, filter: Sought): Promise<AuditPage> {
+  const [main, ...others] = (['subject', 'actor', 'action'] as const).filter(name => filter[name] !== undefined)
+  const rest = others.map(name => {
+    // Of the record that was looked at.
+    return sql<boolean>`(select ${sql.ref(name)} from audit as record where record.seq = looked.seq) = ${filter[name]}`
+  })
+  const read = (places: readonly AuditCursor[], size: number) => readAll(db, places, size)
+  const { next, ...found } = await look(db, page, { found: newest(db, main, filter), rest, order: ['at', 'seq'], read })
+  return { ...found, next: next?.seq ?? null }
 }
-
-/** A column of the record that was looked at. */
-const columnOf = (name: AuditIndex) =>
-  sql<string>`(select ${sql.ref(name)} from audit as record where record.seq = looked.seq)`
 
 /** The records at these places, in their order. */
 async function readAll(db: Db, cursors: readonly AuditCursor[], size: number): Promise<readonly AuditRecord[]> {

@@ -10,30 +10,27 @@ const unleased = { leaseOwner: null, leaseUntil: null } as const
 
 export const credentials: Operations<'credentials'> = {
   async all(db) {
-    const rows = await db
+    return db
       .selectFrom('credentials')
       .select(['name', 'subject', 'version'])
       .orderBy('name')
       .orderBy('subject')
       .execute()
-    return rows.map(row => ({ ...row }))
   },
 
   async of(db, { name, subject }) {
-    const row = await db
+    return db
       .selectFrom('credentials')
       .select(columns)
       .where('name', '=', name)
       .where('subject', '=', subject)
       .executeTakeFirst()
-    return row && { ...row }
   },
 
   async list(db, { name, subject }, limit) {
     const all = db.selectFrom('credentials').select(columns).orderBy('subject').orderBy('name').limit(limit)
     const named = name === undefined ? all : all.where('name', '=', name)
-    const rows = await (subject === undefined ? named : named.where('subject', '=', subject)).execute()
-    return rows.map(row => ({ ...row }))
+    return (subject === undefined ? named : named.where('subject', '=', subject)).execute()
   },
 
   async lease({ db, gateway }, { name, subject, version, now, until }) {
@@ -65,13 +62,12 @@ export const credentials: Operations<'credentials'> = {
   },
 
   async takeConsent({ db }, hash, now) {
-    const taken = await db
+    return db
       .deleteFrom('consents')
       .where('hash', '=', hash)
       .where('expiresAt', '>', now)
       .returningAll()
       .executeTakeFirst()
-    return taken && { ...taken }
   },
 }
 

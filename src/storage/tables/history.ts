@@ -3,7 +3,7 @@ import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { HitlPast, HitlPastFilter, PastCursor } from '../store.ts'
-import { endOf, filledUp, lookEnd, lookLimit, maxLookedAt, within } from './looks.ts'
+import { filledUp, look, lookLimit, maxLookedAt, within } from './looks.ts'
 
 const columns = [
   'id',
@@ -23,27 +23,12 @@ const columns = [
 ] as const
 
 /** Requests that no longer wait, latest first. */
-export const history: HitlOperations['history'] = async (db, { page, pageSize, before }, filter = {}) => {
-  const { main, rest } = divide(filter)
-  const found = latest(db, main, before)
-  const end = endOf(await found.limit(lookEnd.limit).offset(lookEnd.offset).execute())
-  let matching = db.selectFrom(found.limit(lookLimit).as('looked'))
-  for (const [column, values] of rest) matching = matching.where(columnOf(column), 'in', values)
-  const all = matching.select(eb => eb.fn.countAll<number>().as('total'))
-  const isFull = end !== undefined && rest.length === 0
-  const totalCount = isFull ? maxLookedAt : Number((await all.executeTakeFirstOrThrow()).total)
-  const inOrder = matching.select(['decidedAt', 'id']).orderBy('decidedAt', 'desc').orderBy('id', 'desc')
-  const offset = (page - 1) * pageSize
-  const size = Math.min(pageSize, maxLookedAt - offset)
-  if (size <= 0) return { items: [], totalCount, next: end ?? null }
-  const some = rest.length === 0 ? found.limit(size).offset(offset) : inOrder.limit(size).offset(offset)
-  const items = await readAll(db, await some.execute(), size)
-  return { items, totalCount, next: end ?? null }
+export const history: HitlOperations['history'] = (db, { before, ...page }, filter = {}) => {
+  const main = mainOf(filter)
+  const rest = othersOf(filter, main?.column)
+  const read = (places: readonly PastCursor[], size: number) => readAll(db, places, size)
+  return look(db, page, { found: latest(db, main, before), rest, order: ['decidedAt', 'id'], read })
 }
-
-/** A column of the request that was looked at. */
-const columnOf = (column: Rest[0]) =>
-  sql<string>`(select ${sql.ref(column)} from hitl as request where request.id = looked.id)`
 
 const selectEnds = statement((db, { since }: { since: number }) =>
   db
@@ -90,21 +75,21 @@ function latest(db: Db, main: HistoryIndex | undefined, before: PastCursor | und
   return ordered.$narrowType<{ decidedAt: number }>()
 }
 
-type Rest = readonly [column: 'status' | 'replay' | 'host' | 'rule', values: readonly string[]]
-
-/** The filter that has an index, and the others. */
-function divide(filter: HitlPastFilter) {
-  const { statuses, replay, host, rule } = filter
-  const main = mainOf(filter)
-  const one = (column: Rest[0], value: string | undefined): Rest[] => (value === undefined ? [] : [[column, [value]]])
-  const rest: readonly Rest[] = [
-    ...(main?.column === 'status' || statuses === undefined ? [] : [['status', orNone(statuses)] as const]),
-    ...(main?.column === 'replay' ? [] : one('replay', replay)),
-    ...one('host', host?.toLowerCase()),
-    ...one('rule', rule),
-  ]
-  return { main, rest }
+/** What is asked beside the filter that has an index. */
+function othersOf({ statuses, replay, host, rule }: HitlPastFilter, main: HistoryIndex['column'] | undefined) {
+  const asked = {
+    status: main === 'status' ? undefined : statuses,
+    replay: main === 'replay' ? undefined : replay && [replay],
+    host: host === undefined ? undefined : [host.toLowerCase()],
+    rule: rule === undefined ? undefined : [rule],
+  }
+  return Object.entries(asked).flatMap(([column, values]) => (values === undefined ? [] : [isAmong(column, values)]))
 }
+
+/** Of the request that was looked at. An empty list is no SQL in every engine. */
+const isAmong = (column: string, values: readonly string[]) =>
+  sql<boolean>`(select ${sql.ref(column)} from hitl as request where request.id = looked.id)
+    in (${sql.join(values.length === 0 ? [''] : values)})`
 
 function mainOf({ agentId, replay, statuses }: HitlPastFilter): HistoryIndex | undefined {
   if (agentId !== undefined) return { column: 'agentId', value: agentId }
@@ -112,6 +97,3 @@ function mainOf({ agentId, replay, statuses }: HitlPastFilter): HistoryIndex | u
   const [status, ...more] = statuses ?? []
   return status === undefined || more.length > 0 ? undefined : { column: 'status', value: status }
 }
-
-/** An empty list is no SQL in every engine. */
-const orNone = (statuses: readonly string[]) => (statuses.length === 0 ? [''] : statuses)

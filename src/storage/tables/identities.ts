@@ -55,7 +55,7 @@ async function holder(db: Db, { provider, team, user }: ChatIdentity): Promise<s
 
 async function identitiesOf(db: Db, agentId: string): Promise<readonly ChatIdentity[]> {
   const all = db.selectFrom('identities').select(columns).where('agentId', '=', agentId)
-  return (await all.orderBy('provider').orderBy('team').orderBy('user').execute()).map(row => ({ ...row }))
+  return await all.orderBy('provider').orderBy('team').orderBy('user').execute()
 }
 
 const isSame = (left: ChatIdentity, right: ChatIdentity): boolean =>

@@ -6,7 +6,9 @@
  * another index could have the same order, and an engine that misjudges how rare a value is would read all of it. A look
  * reads the index alone; other filters are asked of one row after the other (`column`), so that no engine joins the tables.
  */
-import { type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import type { Db, Schema } from '../schema.ts'
+import type { Looked, Page } from '../store.ts'
 
 /** Rows that one page looks at. */
 export const maxLookedAt = 5_000
@@ -14,16 +16,42 @@ export const maxLookedAt = 5_000
 /** The same where a plan is made: a limit that is not known then may be all rows. */
 export const lookLimit = sql.lit(maxLookedAt)
 
-/** Rows where a look ends: two when there are more. */
-export const lookEnd = { limit: 2, offset: maxLookedAt - 1 }
+interface Look<Place, Row> {
+  /** Places of the rows that the index finds, in its order. */
+  readonly found: SelectQueryBuilder<Schema, never, Place>
+  /** Conditions on `looked` that the index does not answer. */
+  readonly rest: readonly RawBuilder<boolean>[]
+  /** Columns of the order: the latest comes first. */
+  readonly order: readonly string[]
+  readonly read: (places: readonly Place[], size: number) => Promise<readonly Row[]>
+}
+
+/** A page of the newest rows that an index finds, and how many of them match. */
+export async function look<Place extends object, Row>(
+  db: Db,
+  { page, pageSize }: Page,
+  { found, rest, order, read }: Look<Place, Row>,
+): Promise<Looked<Row, Place>> {
+  const end = found.limit(2).offset(maxLookedAt - 1)
+  const [last, more] = await end.execute()
+  const next = (more && last) ?? null
+  const matching = sql`(${found.limit(lookLimit)}) as looked where ${sql.join([sql`true`, ...rest], sql` and `)}`
+  const count = sql<{ total: number }>`select count(*) as total from ${matching}`
+  const isFull = next !== null && rest.length === 0
+  const totalCount = isFull ? maxLookedAt : Number((await count.execute(db)).rows[0]?.total)
+  const offset = (page - 1) * pageSize
+  const size = Math.min(pageSize, maxLookedAt - offset)
+  if (size <= 0) return { items: [], totalCount, next }
+  const inOrder = sql.join(order.map(column => sql`${sql.ref(column)} desc`))
+  const some = sql<Place>`select * from ${matching} order by ${inOrder} limit ${size} offset ${offset}`
+  const places = rest.length === 0 ? found.limit(size).offset(offset).execute() : (await some.execute(db)).rows
+  return { items: await read(await places, size), totalCount, next }
+}
 
 /** `keys`, filled up to `count`: lists of one length are one statement. */
 export function filledUp<K>(keys: readonly K[], count: number): readonly K[] {
   return [...keys, ...Array.from({ length: count - keys.length }, () => keys[0]!)]
 }
-
-/** The last row of a look that does not look at all of them. */
-export const endOf = <T>(rows: readonly T[]): T | undefined => (rows.length === lookEnd.limit ? rows[0] : undefined)
 
 type SqlValues = readonly (string | number)[]
 

@@ -19,12 +19,11 @@ export const messages: Operations<'messages'> = {
   async stale(db, channel, limit) {
     const all = db.selectFrom('messages').innerJoin('hitl', 'hitl.id', 'messages.hitlId').where('channel', '=', channel)
     const other = all.where(sql<boolean>`state <> status || ' ' || coalesce(replay, '')`)
-    const rows = await other
+    return other
       .select(['reference', 'hitlId', 'shown', ...ofRequest])
       .orderBy('reference')
       .limit(limit)
       .execute()
-    return rows.map(row => ({ ...row }))
   },
 
   async note({ db }, { channel, reference }, state) {

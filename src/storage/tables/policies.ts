@@ -35,12 +35,16 @@ export const policies: Operations<'policies'> = {
     return 'stored'
   },
 
-  async remove(unit, name, entry) {
-    const { numDeletedRows } = await unit.db.deleteFrom('policies').where('name', '=', name).executeTakeFirst()
-    if (numDeletedRows === 0n) return false
+  async remove(unit, name, entry, from) {
+    const removed = unit.db.deleteFrom('policies').where('name', '=', name)
+    const { numDeletedRows } = await (from === undefined
+      ? removed
+      : removed.where('updatedAt', '=', from)
+    ).executeTakeFirst()
+    if (numDeletedRows === 0n) return from === undefined ? 'notFound' : 'stale'
     unit.audit(entry)
     unit.change({ table: 'policies', key: name, now: undefined })
-    return true
+    return 'removed'
   },
 
   async apply(unit, edits) {

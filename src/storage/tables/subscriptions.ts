@@ -24,8 +24,7 @@ export const subscriptions: Operations<'subscriptions'> = {
   },
 
   async all(db) {
-    const rows = await db.selectFrom('push_browsers').select(columns).orderBy('id').execute()
-    return rows.map(row => ({ ...row }))
+    return db.selectFrom('push_browsers').select(columns).orderBy('id').execute()
   },
 
   async keep(unit, { id, agentId, endpoint, p256dh, auth, createdAt }, max, entry) {

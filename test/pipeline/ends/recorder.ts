@@ -71,3 +71,44 @@ t.test('what waits to be read is bounded for each agent', async t => {
   t.strictSame([counts.length, skipped], [201, [flooder.id]])
   t.match(counts.at(-1), { agentId: other.id, count: 1 })
 })
+
+t.test('a long body of names is read in turns, between which others get theirs', async t => {
+  const turns = createWorkTurns()
+  const order: string[] = []
+  const next: typeof turns.next = (agentId, begun) => {
+    if (agentId !== '') order.push(agentId)
+    return turns.next(agentId, begun)
+  }
+  const counted = { ...turns, next }
+  const recorder = new ShapeRecorder({ shapesPerAgent, maxBytes: 1_048_576 }, counted, error => {
+    throw error
+  })
+  const target = parseTarget('https://api.example/v1')
+  if (typeof target === 'string') throw new TypeError(target)
+  const note = (text: string, type: string) => {
+    const rawHeaders = ['Content-Type', type]
+    const call = { agent: flooder, target, method: 'POST', rawHeaders, hasBody: true, body: Buffer.from(text), outcome }
+    recorder.note({ ...call, isSampled: false }, undefined, 1)
+  }
+  const names = Array.from({ length: 6_000 }, (_, at) => `n${at}`)
+  const named = names.map(name => `"${name}":1`).join(',')
+  const call = `"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{${named}}}`
+  for (const [text, type, unfit] of [
+    [`{${named}}`, 'application/json', 'more than is recorded'],
+    [`{${call}}`, 'application/json', 'more than is recorded'],
+    [`{"a":{${named}}}`, 'application/json', null],
+    [names.map(name => `${name}=1`).join('&'), 'application/x-www-form-urlencoded', 'a body that is no object'],
+  ] as const) {
+    order.length = 0
+    note(text, type)
+    await recorder.read()
+    t.ok(order.length > 2, `${order.length} turns`)
+    const [{ shape = '' } = {}, ...more] = recorder.take().counts
+    t.match(JSON.parse(shape), { unfit })
+    t.strictSame(more, [])
+  }
+  const query = `{"query":"query Q { ${names.slice(0, 3_000).join(' ')} }","operationName":"Q"}`
+  note(query, 'application/json')
+  await recorder.read()
+  t.match(recorder.take().counts, [{ shape: /more than is recorded/ }])
+})

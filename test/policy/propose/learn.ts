@@ -161,7 +161,24 @@ t.test('of two hosts with names that are nearly the same both wait for a person'
     'api.papyal.example',
   ])
     t.strictSame(markedAmong('api.paypal.example', other), ['api.paypal.example', other], other)
-  t.strictSame(markedAmong('morning.example', 'moming.example'), ['morning.example', 'moming.example'])
+  for (const pair of [
+    ['morning.example', 'moming.example'],
+    ['wvvw.example', 'www.example'],
+    ['cloud.example', 'doud.example'],
+    ['api.click.example', 'api.dick.example'],
+    ['api.github.com', 'api.github.co'],
+    ['github.com', 'github.om'],
+    ['github.com', 'github.con'],
+  ])
+    t.strictSame(markedAmong(...pair), pair, pair.join())
+  for (const pair of [
+    ['ci.example', 'd.example'],
+    ['shop.de', 'shop.dk'],
+    ['shop.com.au', 'shop.com.nz'],
+    ['docker.com', 'docker.io'],
+    ['pypi.org', 'pypi.io'],
+  ])
+    t.strictSame(markedAmong(...pair), [], pair.join())
   for (const other of ['api.example.evil.test', 'api.example-evil.test'])
     t.strictSame(markedAmong('api.example', other), [other])
   for (const other of ['www.paypal.example', 'api2.paypal.example', 'api.other.example', '10.0.0.1', '10.0.0.2'])

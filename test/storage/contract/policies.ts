@@ -10,7 +10,7 @@ export function policies(t: Test, engine: Engine): void {
     const second = { name: 'p', document: '{}', createdAt: 9, updatedAt: 2 }
     t.equal(await store.policies.update(second, entry('policy.update')), 'stored')
     t.strictSame(await store.policies.all(), [{ ...second, createdAt: 1 }], 'the time of creation stays')
-    t.equal(await store.policies.remove('p', entry('policy.delete')), true)
+    t.equal(await store.policies.remove('p', entry('policy.delete')), 'removed')
     t.strictSame(await store.policies.all(), [])
     t.strictSame(await actions(store), ['policy.create', 'policy.update', 'policy.delete'])
   })
@@ -22,7 +22,8 @@ export function policies(t: Test, engine: Engine): void {
     t.equal(await store.policies.insert({ ...policy, document: 'other' }, entry('policy.create')), 'exists')
     t.equal(await store.policies.update({ ...policy, name: 'q' }, entry('policy.update')), 'notFound')
     t.equal(await store.policies.update({ ...policy, document: 'other' }, entry('policy.update'), 2), 'stale')
-    t.equal(await store.policies.remove('q', entry('policy.delete')), false)
+    t.equal(await store.policies.remove('q', entry('policy.delete')), 'notFound')
+    t.equal(await store.policies.remove('p', entry('policy.delete'), 2), 'stale')
     t.strictSame(await store.policies.all(), [policy])
     t.strictSame(await actions(store), ['policy.create'])
   })
