@@ -59,12 +59,6 @@ export async function migrate(
   if (error !== undefined) throw error
 }
 
-/** The first step in the database that `migrations` does not know: another version made it. */
-export async function unknownStep(db: Db, migrations: Record<string, Migration>): Promise<string | undefined> {
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
-  return rows.find(row => !(row.name in migrations))?.name
-}
-
 const registry = [
   sql`create table agents (
     id text primary key,

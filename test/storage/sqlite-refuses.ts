@@ -72,7 +72,23 @@ t.test('a database with a schema step of another version is refused', async t =>
   const newer = new DatabaseSync(join(directory, 'gateway.db'))
   newer.exec("insert into kysely_migration values ('9999-future', '2030-01-01')")
   newer.close()
-  await refused(t, directory, /written by another version of the gateway \(schema step 9999-future is unknown here\)/)
+  await refused(t, directory, /written by another version .*\(store_version: schema step 9999-future is unknown here\)/)
+})
+
+t.test('a database whose tables another version has made by the same steps is refused, with what to do', async t => {
+  const next = /Run that version, or restore a backup of this one\. To begin without .*, move the folder away\./
+  for (const [change, what] of [
+    ['alter table agent_shapes drop column fields', /store_version: agent_shapes\.fields is missing there/],
+    ['drop table rule_hits', /store_version: rule_hits\.count is missing there/],
+    ['alter table policies add column note text', /store_version: policies\.note is unknown here/],
+  ] as const) {
+    const directory = testdir(t, { 'gateway.db': sound })
+    const other = new DatabaseSync(join(directory, 'gateway.db'))
+    other.exec(change)
+    other.close()
+    await refused(t, directory, what)
+    await refused(t, directory, next)
+  }
 })
 
 t.test('a folder that cannot be made is refused', async t => {

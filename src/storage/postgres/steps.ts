@@ -58,7 +58,7 @@ export async function missingSteps(db: Db, steps: Steps, version: string): Promi
   }
   if (unknown.length > 0 && missing.length > 0) {
     throw new StartupError(
-      `The database is of another line of versions: ${unknown.join(', ')} is unknown here, and ${missing.join(', ')} is missing there.`,
+      `The database is of another line of versions: ${unknown.join(', ')} is unknown here, and ${missing.join(', ')} is missing there (store_version). Run the version that wrote it, or name another Storage:PostgreSQL:Schema.`,
     )
   }
   return missing

@@ -10,7 +10,7 @@ import { asError } from '../../base/as-error.ts'
 import { StartupError } from '../../base/refusals.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import { bindable } from '../chain.ts'
-import { createMigrations, migrate, unknownStep } from '../migrations.ts'
+import { createMigrations, migrate } from '../migrations.ts'
 import { markRestored } from '../restored.ts'
 import type { Db, Schema } from '../schema.ts'
 import { type SendStatement, sendBy } from '../statement.ts'
@@ -20,6 +20,7 @@ import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 import { createTriggers } from './triggers.ts'
+import { versionProblem } from './version.ts'
 
 /** The steps of a file. */
 export const migrations: Record<string, Migration> = {
@@ -194,19 +195,21 @@ function assertNotLost(file: string, directory: string): void {
 export async function assertSound(file: string): Promise<void> {
   if (statSync(file).size === 0) throw new StartupError(`${file} is empty. Restore it from a backup or remove it.`)
   const connection = new DatabaseSync(file, { readOnly: true })
+  const empty = new DatabaseSync(':memory:')
   try {
     const damage = damageIn(connection)
     if (damage !== undefined) throw unsound(file, damage)
-    const step = await unknownStep(kyselyOver(connection), migrations)
-    if (step !== undefined) {
+    const problem = await versionProblem(kyselyOver(connection), kyselyOver(empty), migrations)
+    if (problem !== undefined) {
       throw new StartupError(
-        `${file} was written by another version of the gateway (schema step ${step} is unknown here). Run that version, or restore a backup of this one.`,
+        `${file} was written by another version of the gateway (store_version: ${problem}). Run that version, or restore a backup of this one. To begin without its agents and audit trail, move the folder away.`,
       )
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
     throw unsound(file, asError(error).message)
   } finally {
+    empty.close()
     connection.close()
   }
 }
