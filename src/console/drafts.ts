@@ -41,14 +41,7 @@ function takeKept(): Kept {
   return text === null ? { owner: undefined, texts: [] } : JSON.parse(text)
 }
 
-const policyKey = (name: string): string => `policy ${name}`
-
-/** A policy as somebody left its editor, with what the editor knows of it. */
-export const policyDraft = (name: string): string | undefined => drafts.value.get(policyKey(name))
-
-export function setPolicyDraft(name: string, text: string): void {
-  setDraft(policyKey(name), text)
-}
+export const policyKey = (name: string): string => `policy ${name}`
 
 // A policy is much to type again; the browser asks before it closes the tab.
 addEventListener('beforeunload', event => {

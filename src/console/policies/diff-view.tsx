@@ -1,17 +1,11 @@
 import { useState } from 'preact/hooks'
 import { Text } from '../parts/text.tsx'
-import type { DiffLine } from './diff.ts'
-
-/** Equal lines that are shown around a change. */
-const context = 3
+import { type DiffLine, nearChanges } from './diff.ts'
 
 /** The lines that were added and removed, with some around them, or all. */
 export function DiffView({ lines }: { readonly lines: readonly DiffLine[] }) {
   const [isWhole, setWhole] = useState(false)
-  const shown = lines.map(
-    (_, index) =>
-      isWhole || lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'),
-  )
+  const shown = isWhole ? lines.map(() => true) : nearChanges(lines)
   return (
     <>
       <label class="check">

@@ -55,11 +55,15 @@ const signs = { same: ' ', added: '+', removed: '-' }
 /** Lines around a change. */
 const context = 3
 
-/** The changed lines and some around them, as `patch` takes them. */
-export function patchOf(name: string, lines: readonly DiffLine[]): string {
-  const near = lines.map((_, index) =>
+/** Whether each line is a change, or near one. */
+export const nearChanges = (lines: readonly DiffLine[]): readonly boolean[] =>
+  lines.map((_, index) =>
     lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'),
   )
+
+/** The changed lines and some around them, as `patch` takes them. */
+export function patchOf(name: string, lines: readonly DiffLine[]): string {
+  const near = nearChanges(lines)
   const hunks: string[] = []
   let [old, now] = [1, 1]
   for (let index = 0; index < lines.length; ) {

@@ -1,5 +1,5 @@
 /** What an author has typed and not published, kept for this tab. */
-import { policyDraft, setPolicyDraft } from '../drafts.ts'
+import { drafts, policyKey, setDraft } from '../drafts.ts'
 import type { DraftTest } from './tests.tsx'
 
 export interface KeptPolicy {
@@ -12,11 +12,11 @@ export interface KeptPolicy {
 
 /** @param name empty: of the new policy */
 export function keptPolicy(name: string): KeptPolicy | undefined {
-  const text = policyDraft(name)
+  const text = drafts.value.get(policyKey(name))
   return text === undefined ? undefined : JSON.parse(text)
 }
 
 /** @param kept undefined: there is nothing to keep any more */
 export function keepPolicy(name: string, kept: KeptPolicy | undefined): void {
-  setPolicyDraft(name, kept === undefined ? '' : JSON.stringify(kept))
+  setDraft(policyKey(name), kept === undefined ? '' : JSON.stringify(kept))
 }
