@@ -5,7 +5,16 @@ import type { Config } from '../config/schema.ts'
 import { keyOf, rowOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AgentRecord, ClaimedRaise, Page, Paged, SpendTable, SpendTotals, StoredSpend } from '../storage/store.ts'
+import type {
+  AgentRecord,
+  ClaimedRaise,
+  Page,
+  Paged,
+  SpendOverview,
+  SpendTable,
+  SpendTotals,
+  StoredSpend,
+} from '../storage/store.ts'
 import { makeRaise, type Raiser, type RaiseTerms, storeRaise } from './raises.ts'
 import { type BudgetRule, createBudgetRule } from './rules.ts'
 import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
@@ -112,26 +121,25 @@ async function totalsOf(
   }))
   const isShown = ({ budget, from }: SpendRow) => rules.get(budget)?.windowAt(now).start === from
   const rows = unreported().slice(0, maxUnreported).map(rowOf).filter(isShown)
-  // Asked for at once: a report between the two would be in the rows, and not in the totals.
-  const [sums, found] = await Promise.all([store.spend.totals(windows), store.spend.find(rows)])
-  const totals = new Map(sums.map(total => [total.budget, total]))
-  for (const stored of found) {
-    const [rule, total, state] = [rules.get(stored.budget), totals.get(stored.budget), stateOf(keyOf(stored))]
-    if (rule && total && state) totals.set(rule.name, withUnreported(total, { rule, stored, state }))
+  const stored = await store.spend.totals(windows, rows)
+  const totals = new Map(stored.totals.map(total => [total.budget, total]))
+  for (const row of stored.rows) {
+    const [rule, total, state] = [rules.get(row.budget), totals.get(row.budget), stateOf(keyOf(row))]
+    if (rule && total && state) totals.set(rule.name, withUnreported(total, { rule, row, state }))
   }
   return totals
 }
 
 interface Unreported {
   readonly rule: BudgetRule
-  readonly stored: StoredSpend
+  readonly row: SpendOverview['rows'][number]
   readonly state: SpendState
 }
 
 /** The totals with what a holder has spent beyond the store, as the holder's own view has it. */
-function withUnreported(total: SpendTotals, { rule: { limit }, stored, state }: Unreported): SpendTotals {
-  const beyond = Math.max(0, state.spent - stored.spent)
-  const all = (limit ?? 0) + stored.raised
+function withUnreported(total: SpendTotals, { rule: { limit }, row, state }: Unreported): SpendTotals {
+  const beyond = Math.max(0, state.spent - row.spent)
+  const all = (limit ?? 0) + row.raised
   const share = limit === undefined ? null : Math.max(total.highestShare ?? 0, all > 0 ? state.spent / all : 1)
   return { ...total, spent: total.spent + beyond, highestShare: share }
 }

@@ -2,7 +2,9 @@
 import type { Readable } from 'node:stream'
 import { escapeLines } from '../base/deceptive.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
+import type { BudgetSettings } from '../config/budgets.ts'
 import type { Config } from '../config/schema.ts'
+import type { SpendRow } from '../limits/spend-lease.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord, AuditEntry, ClaimedRaise, HitlBrief, HitlCall, HitlItem, Store } from '../storage/store.ts'
 import type { SpanIds } from '../telemetry/tracing/span.ts'
@@ -66,12 +68,10 @@ export interface PartDigests {
 }
 
 /** The budget at whose limit a request was held, and whose it is. */
-export interface HeldBudget {
+export interface HeldBudget extends Pick<SpendRow, 'holder' | 'until'> {
   readonly name: string
-  /** Id of the agent, name of the owner or of the policy; `*` of all together. */
-  readonly holder: string
-  /** End of its window, milliseconds since the epoch. */
-  readonly until: number
+  /** Who has one each. */
+  readonly of: BudgetSettings['Of']
 }
 
 /** The decision as it is stored, with facts about the held request. */

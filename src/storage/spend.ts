@@ -53,6 +53,12 @@ export interface SpendTotals extends SpendWindow, SpendSums {
   readonly highestShare: number | null
 }
 
+/** Totals, and rows that are in them as they are here, in any order. */
+export interface SpendOverview {
+  readonly totals: readonly SpendTotals[]
+  readonly rows: readonly (SpendRow & Pick<StoredSpend, 'spent' | 'raised'>)[]
+}
+
 export interface LimitedWindow extends SpendWindow {
   /** Of each who has the budget; undefined: it is only counted. */
   readonly limit: number | undefined
@@ -75,8 +81,8 @@ export interface SpendTable {
   list(window: SpendWindow, page: Page): Promise<Paged<StoredSpend>>
   /** Those of these rows that are there, in any order. */
   find(rows: readonly SpendRow[]): Promise<readonly StoredSpend[]>
-  /** Windows in which nobody has called are missing. */
-  totals(windows: readonly LimitedWindow[]): Promise<readonly SpendTotals[]>
+  /** Windows in which nobody has called are missing. @param rows those to read at the same moment */
+  totals(windows: readonly LimitedWindow[], rows: readonly SpendRow[]): Promise<SpendOverview>
   /** False: they were told before, by any gateway. */
   notify(notice: SpendNotice, entry: AuditEntry, event: EventNote): Promise<boolean>
   raise(raise: SpendRaise, entry: AuditEntry): Promise<Raised>

@@ -65,7 +65,10 @@ t.test('at the limit the call is held, and an approval lets this one pass and co
   t.equal(held.status, 202)
   t.equal(origin.seen.length, seen, 'the upstream saw nothing')
   const { request: shown } = json(await manage('GET', `/hitl/status/${idOf(held)}`, undefined, reviewer.token))
-  t.match(shown, { reason: 'budget money: 12.00 of 10.00 USD spent', budget: { name: 'money', holder: agent.id } })
+  t.match(shown, {
+    reason: 'budget money: 12.00 of 10.00 USD spent',
+    budget: { name: 'money', of: 'Agent', holder: agent.id },
+  })
   const { request: own } = json(await manage('GET', `/hitl/status/${idOf(held)}`, undefined, agent.token))
   t.match(own, { reason: 'The budget money is used up. A person decides whether the call passes.' })
   t.notOk('budget' in own)

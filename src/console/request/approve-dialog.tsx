@@ -112,9 +112,8 @@ interface RaiseProps {
 }
 
 /** Without a raise this one call passes, and the next one is held again. */
-function RaiseField({ budget: { name, holder, resetsAt }, ownerId, value, onInput }: RaiseProps) {
-  const of = holder === ownerId ? 'Owner' : 'Agent'
-  const own = ownBudgetText({ of, holder, holderOwner: ownerId ?? null })
+function RaiseField({ budget: { name, of, holder, resetsAt }, ownerId, value, onInput }: RaiseProps) {
+  const own = ownBudgetText({ of, holder, holderOwner: of === 'Agent' ? (ownerId ?? null) : null })
   if (own !== undefined)
     return <p class="hint">{`The budget ${name} is used up. ${own} This call alone passes, and counts.`}</p>
   return (

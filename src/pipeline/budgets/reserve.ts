@@ -227,5 +227,5 @@ function takeOnce(
 function holdAt(barred: Barred, key: string): BudgetHold {
   const { budget: name, holder, until } = rowOf(key)
   const publicReason = `The budget ${name} is used up. A person decides whether the call passes.`
-  return { budget: { name, holder, until }, reason: heldReason(barred), publicReason }
+  return { budget: { name, of: barred.rule.of, holder, until }, reason: heldReason(barred), publicReason }
 }

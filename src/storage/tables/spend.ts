@@ -50,21 +50,41 @@ export const spend: Operations<'spend'> = {
 
   async find(db, rows) {
     if (rows.length === 0) return []
-    return withLeases(db)
-      .where(inAnyOf(rows, row => sql`${inWindow(row)} and holder = ${row.holder}`))
-      .execute()
+    return withLeases(db).where(inAnyOf(rows, isRow)).execute()
   },
 
-  async totals(db, windows) {
-    if (windows.length === 0) return []
-    return db
+  async totals(db, windows, rows) {
+    if (windows.length === 0) return { totals: [], rows: [] }
+    const totals = db
       .selectFrom('spend')
       .where(inAnyOf(windows, inWindow))
       .select(['budget', 'from', sumOf('spent'), sumOf('estimated'), sumOf('calls')])
       .select(eb => eb.fn.countAll<number>().as('holders'))
       .select(sql<number | null>`max(${shareOf(windows)})`.as('highestShare'))
       .groupBy(['budget', 'from'])
+    if (rows.length === 0) return { totals: await totals.execute(), rows: [] }
+    // One statement: all that it reads is of one moment.
+    const all = await db
+      .selectFrom(totals.as('totals'))
+      .select(['budget', 'from', 'spent', 'estimated', 'calls', 'holders', 'highestShare'])
+      .select([
+        sql<string | null>`cast(null as text)`.as('holder'),
+        sql<number>`0`.as('until'),
+        sql<number>`0`.as('raised'),
+      ])
+      .unionAll(
+        db
+          .selectFrom('spend')
+          .where(inAnyOf(rows, isRow))
+          .select(['budget', 'from', asDouble('spent'), asDouble('estimated'), asDouble('calls')])
+          .select([sql<number>`1`.as('holders'), sql<number | null>`null`.as('highestShare')])
+          .select(['holder', 'until', 'raised']),
+      )
       .execute()
+    return {
+      totals: all.filter(({ holder }) => holder === null),
+      rows: all.flatMap(({ holder, ...row }) => (holder === null ? [] : { ...row, holder })),
+    }
   },
 
   async notify(unit, { level, holder, ...row }, entry, event) {
@@ -216,7 +236,9 @@ export async function raiseLimit(db: Db, { id, amount, max, ...row }: SpendRaise
 }
 
 /** A sum of many large integers is none: SQLite would throw. */
-const sumOf = <C extends string>(column: C) => sql<number>`sum(cast(${sql.ref(column)} as double precision))`.as(column)
+const sumOf = <C extends string>(column: C) => sql<number>`sum(${double(column)})`.as(column)
+const asDouble = <C extends string>(column: C) => double(column).as(column)
+const double = (column: string) => sql<number>`cast(${sql.ref(column)} as double precision)`
 
 /** Part of its limit, with raises, that a row has spent; all of it where there is none to spend. */
 const shareOf = (windows: readonly LimitedWindow[]): RawBuilder<number | null> =>
@@ -233,6 +255,8 @@ const spentOf = (limit: number) => {
 }
 
 const inWindow = ({ budget, from }: SpendWindow) => sql<boolean>`budget = ${budget} and "from" = ${from}`
+
+const isRow = (row: SpendRow) => sql<boolean>`${inWindow(row)} and holder = ${row.holder}`
 
 const inAnyOf = <T>(rows: readonly T[], matches: (row: T) => RawBuilder<unknown>): RawBuilder<boolean> =>
   sql<boolean>`(${sql.join(

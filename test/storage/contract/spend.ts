@@ -200,7 +200,8 @@ export function spend(t: Test, engine: Engine, other: Store): void {
       { budget: 'other', from: 1_000, limit: undefined },
       { budget: 'unused', from: 1_000, limit: 1 },
     ]
-    const totals = await table.totals(windows)
+    const rows = [rowOf('large'), rowOf('nobody')]
+    const { totals, rows: found } = await table.totals(windows, rows)
     t.match(
       totals.toSorted((left, right) => right.spent - left.spent),
       [
@@ -209,11 +210,17 @@ export function spend(t: Test, engine: Engine, other: Store): void {
       ],
     )
     t.equal(totals.length, 2)
-    t.strictSame(await table.totals([]), [])
-    t.match(await table.totals([{ ...row, limit: 0 }]), [{ highestShare: 1 }], 'there is nothing to spend')
+    t.match(found, [{ ...rowOf('large'), spent: 50, raised: 0 }])
+    t.equal(found.length, 1)
+    t.strictSame(await table.totals([], []), { totals: [], rows: [] })
+    t.match(
+      await table.totals([{ ...row, limit: 0 }], []),
+      { totals: [{ highestShare: 1 }] },
+      'there is nothing to spend',
+    )
     const entry = { at: 1, actor: 'a', action: 'budget.raise', subject: 'daily', requestId: null, details: {} }
     await table.raise({ ...rowOf('large'), id: 'more', amount: 60, max: 60 }, entry)
-    t.match(await table.totals([{ ...row, limit: 40 }]), [{ highestShare: 0.5 }], 'a raise counts')
+    t.match(await table.totals([{ ...row, limit: 40 }], []), { totals: [{ highestShare: 0.5 }] }, 'a raise counts')
   })
 
   t.test('windows that are over are removed', async t => {
