@@ -74,7 +74,8 @@ export function createSpendLeases({ config, clock, store, rates, report }: Spend
         },
         miss: ask => book.miss(ask),
         goAlone: key => book.goAlone(key),
-        isDue: (key, now) => book.isDue(key, now),
+        // Only gateways that share a database share rates.
+        isDue: (key, now) => book.isDue(key, now, rates === undefined),
       },
     })
     return {

@@ -31,10 +31,12 @@ export const field = {
   /** What calls have reserved since the last ask, and how much that is in a millisecond. */
   demand: 16,
   pace: 17,
+  /** 1 while the limit is far: the last lease was all that was asked for, and half of the limit is left. */
+  calm: 19,
 } as const
 type SpendField = (typeof field)[keyof typeof field]
 /** Behind them, what calls of each thread have reserved. */
-const fields = 19
+const fields = 20
 
 /** More budgets of agents in use at once are refused. */
 export const spendShape = (threads: number): TableShape => ({ slots: 32_768, fields: fields + threads })

@@ -14,6 +14,10 @@ import { field, SpendSlots, type SpendState } from './spend-slots.ts'
 const supplyMs = 5_000
 /** Time between two reports on what was spent, milliseconds. */
 const reportMs = 1_000
+/** The same while the limit is far, and no other gateway counts in the row. */
+const calmReportMs = 2_000
+/** The limit is far when this share of it is left. */
+const calmShare = 0.5
 /** Time after which it is asked again whether a limit was raised, milliseconds. */
 const dryMs = 1_000
 /** What rules read is as old as this at most, milliseconds. */
@@ -230,7 +234,10 @@ export class SpendBook {
       slots.set(slot, field.raised, raised)
       slots.set(slot, field.asking, 0)
       slots.set(slot, field.away, 0)
-      const { limit, exact, needed, reserved, least } = ask
+      const { limit, exact, needed, reserved, least, ahead } = ask
+      const left = limit === undefined ? Number.POSITIVE_INFINITY : limit + raised - spent - others - leased
+      const isWhole = leased >= reserved + needed + ahead
+      slots.set(slot, field.calm, isWhole && left >= calmShare * ((limit ?? 0) + raised) ? 1 : 0)
       const isDry = limit !== undefined && spent + others + leased >= limit + raised
       const isTooLittle = exact && needed > 0 && leased - reserved < least
       slots.set(slot, field.dryUntil, isDry || isTooLittle ? now + dryMs : 0)
@@ -251,14 +258,16 @@ export class SpendBook {
     this.#change(key, slot => this.#slots.set(slot, field.away, 1))
   }
 
-  /** Whether the store is to be told about it. */
-  isDue(key: string, now: number): boolean {
+  /** Whether the store is to be told about it. @param isAlone no other gateway counts in the rows */
+  isDue(key: string, now: number, isAlone: boolean): boolean {
     const slots = this.#slots
     const slot = slots.table.find(key)
     if (slot < 0 || slots.isClosing) return true
+    const isIdle = slots.isIdle(slot, now)
+    if (!isIdle && slots.isStored(slot)) return false
+    const every = isAlone && !isIdle && slots.get(slot, field.calm) !== 0 ? calmReportMs : reportMs
     // All keys at the turn of the same second: one statement tells them all.
-    const isTurn = Math.floor(now / reportMs) > Math.floor(slots.get(slot, field.askedAt) / reportMs)
-    return isTurn && (slots.isIdle(slot, now) || !slots.isStored(slot))
+    return Math.floor(now / every) > Math.floor(slots.get(slot, field.askedAt) / every)
   }
 
   /** From now on all keys are idle: the gateway stops. */
