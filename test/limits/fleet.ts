@@ -10,13 +10,14 @@ const burst = 30
 const limit = { RequestsPerMinute: 60, Burst: burst }
 /** No gateway of a busy machine is without its turn for so long. */
 const Fleet = { FenceAfterSeconds: 60 }
+const Server = { Http: { Port: 0 }, Threads: 2 }
 
 async function start(t: Test, more: object = {}, count = 3) {
   const settings = await createSchema(t)
   const config = {
     ...onDatabase(settings),
     Fleet,
-    System: { RateLimit: limit, Server: { Http: { Port: 0 }, Threads: 2 } },
+    System: { RateLimit: limit, Server },
     ...more,
   }
   const gateways: TestGateway[] = []
@@ -40,11 +41,13 @@ async function flood({ gateways, origin }: Started, token: string, calls: number
   return calls - refused.length
 }
 
+/** Of the tests that look at the pace of an agent of their own. */
+const three = await start(t, { System: { RateLimit: limit, ManagementRateLimit: limit, Server } })
+
 t.test('three gateways let one burst of an agent pass', async t => {
-  const started = await start(t)
-  const { token } = await started.gateways[0]!.agent()
+  const { token } = await three.gateways[0]!.agent()
   const begun = performance.now()
-  const passed = await flood(started, token, 90)
+  const passed = await flood(three, token, 90)
   const gained = Math.ceil((performance.now() - begun) / 1_000)
   // Each gateway lets one request pass while it asks. When the database takes more than a second, each lets a third of a burst pass.
   t.ok(passed <= 2 * burst + 3 + gained, `${passed} passed`)
@@ -52,10 +55,9 @@ t.test('three gateways let one burst of an agent pass', async t => {
 })
 
 t.test('tokens that a gateway no longer needs are given back to the others', async t => {
-  const started = await start(t)
-  const { gateways, origin, admin } = started
+  const { gateways, origin, admin } = three
   const agent = await gateways[0]!.agent()
-  t.equal(await flood({ ...started, gateways: [gateways[0]!] }, agent.token, 5), 5)
+  t.equal(await flood({ ...three, gateways: [gateways[0]!] }, agent.token, 5), 5)
   const held = async () =>
     (await admin.query('select held + before as held from rates where key = $1', [agent.id])).rows
   t.strictSame(await eventually(held, ([row]) => row?.held === 0), [{ held: 0 }])
@@ -64,8 +66,7 @@ t.test('tokens that a gateway no longer needs are given back to the others', asy
 })
 
 t.test('calls of the management API have one burst in all gateways', async t => {
-  const ManagementRateLimit = { RequestsPerMinute: 60, Burst: burst }
-  const { gateways } = await start(t, { System: { ManagementRateLimit, Server: { Http: { Port: 0 }, Threads: 2 } } })
+  const { gateways } = three
   const { token } = await gateways[0]!.agent()
   const begun = performance.now()
   const statuses = await Promise.all(
