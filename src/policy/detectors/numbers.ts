@@ -42,6 +42,7 @@ export class NumberPass implements Pass {
       // Nothing begins in the rest of this word.
       while (at < to && upperDigits[bytes[at]!] === 1) at++
     }
+    if (start < at) found.looks += (at - start) >> 3
     return at
   }
 

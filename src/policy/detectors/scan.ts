@@ -1,4 +1,4 @@
-import { type Budget, stepsOfText, type Work } from '../values/work.ts'
+import type { Budget, Work } from '../values/work.ts'
 import { runLength, type Text } from './bytes.ts'
 import type { Readings } from './readings.ts'
 
@@ -56,6 +56,8 @@ export interface Pass {
 
 /** Maximum of bytes of one piece: a millisecond for the worst text. */
 const pieceBytes = 16_384
+/** Bytes that a pass goes over in one step. What takes longer is in `looks`. */
+const bytesPerStep = 32
 
 /** One search over the readings of a text, one after the other, until a detector fires in one of them. */
 export class Scan implements Work {
@@ -97,8 +99,8 @@ export class Scan implements Work {
       while (this.#at < size && pass.best < this.#found.rank) {
         if (budget.left <= 0) return false
         const looks = this.#found.looks
-        const to = Math.min(size, this.#at + pieceBytes, this.#at + 8 * budget.left)
-        const steps = stepsOfText(to - this.#at)
+        const to = Math.min(size, this.#at + pieceBytes, this.#at + bytesPerStep * budget.left)
+        const steps = Math.ceil((to - this.#at) / bytesPerStep)
         this.#at = pass.run(text, this.#at, to, this.#found)
         budget.left -= steps + this.#found.looks - looks
       }

@@ -69,7 +69,8 @@ function atOnce(rulebook: Rulebook, { head, body }: DescribedRequest): Decision 
 
 const allowAll = rulebookOf({ name: 'p', default: 'Allow', rules: [] }, { risk: defaultRisk })
 const score = { field: 'risk.score', operator: 'gt', value: '0.9' }
-const spaced = 'AA11 BB22 CC33 '.repeat(longText / 15)
+/** Beginnings of account numbers and tokens, each of which takes a closer look. */
+const spaced = 'AA11 BB22 xoxp-xoxp-xoxp-xoxp- '.repeat(longText / 31)
 const list = (text: string, count: number) => Array.from({ length: count }, (_, at) => `${at} ${text}`)
 
 t.test('a decision in turns is the decision at once', async t => {
