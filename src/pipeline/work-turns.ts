@@ -67,9 +67,9 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   }
 }
 
-/** Does the work in turns of the agent. @param begun it has had a turn */
-export async function workInTurns(work: Work, agentId: string, turns: WorkTurns, begun = false): Promise<void> {
-  for (let again = begun; ; again = true) {
+/** Does the work in turns of the agent. */
+export async function workInTurns(work: Work, agentId: string, turns: WorkTurns): Promise<void> {
+  for (let again = false; ; again = true) {
     await turns.next(agentId, again)
     if (workOneTurn(work, turns)) return
   }

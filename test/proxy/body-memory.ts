@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 
 /** More than the system takes for a peer that does not read. */
@@ -141,3 +142,49 @@ for (const policy of [reads, open]) {
     await Promise.all(posts)
   })
 }
+
+t.test('bodies whose clients left before they were sent are freed without a collection', async t => {
+  let asked = 0
+  const { promise: found, resolve: find } = Promise.withResolvers<readonly string[]>()
+  const lookup = () => {
+    asked += 1
+    return found
+  }
+  const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config }, lookup })
+  await gateway.policy(reads)
+  const { token } = await gateway.agent({ policyName: 'reads' })
+  const clients = openKept(t, gateway.port, 2)
+  const headers = { 'Gateway-Authorization': `Bearer ${token}`, 'Content-Type': 'text/plain' }
+  const body = Buffer.alloc(size, 'x')
+  const calls = clients.map((client, at) =>
+    client.call(`/proxy/http://slow${at}.example/`, { method: 'POST', headers, body }),
+  )
+  const broken = Promise.allSettled(calls)
+  const all = clients.length
+  t.equal(
+    await eventually(
+      () => asked,
+      count => count === all,
+    ),
+    all,
+  )
+  let freed = 0
+  const { transfer } = ArrayBuffer.prototype
+  t.teardown(() => {
+    ArrayBuffer.prototype.transfer = transfer
+  })
+  ArrayBuffer.prototype.transfer = function (length) {
+    if (this.byteLength >= size) freed += 1
+    return transfer.call(this, length)
+  }
+  for (const client of clients) client.close()
+  await broken
+  find(['127.0.0.1'])
+  t.equal(
+    await eventually(
+      () => freed,
+      count => count === all,
+    ),
+    all,
+  )
+})

@@ -4,7 +4,7 @@ import { fieldValues } from '../../http/headers.ts'
 import type { ResponseHead } from '../../upstream/handler.ts'
 import type { Exchange, Sendable } from '../exchange.ts'
 import type { ReaderParts } from '../parts.ts'
-import { workInTurns, workOneTurn } from '../work-turns.ts'
+import { type WorkTurns, workOneTurn } from '../work-turns.ts'
 import { acceptsJson, isCoded } from './fields.ts'
 import { longestDocument, unreadable } from './held-document.ts'
 import type { AnswerOutput, Interest, Rewriter } from './interest.ts'
@@ -45,9 +45,14 @@ function interestByBody(
     const asks = question.asks ? 'list' : asksByHead(exchange)
     return asks === undefined ? undefined : new ToolInterest(exchange, asks, parts)
   }
-  const begun = workTurns.hasCapacity
-  if (begun && workOneTurn(question, workTurns)) return found()
-  return workInTurns(question, exchange.agent.id, workTurns, begun).then(found)
+  if (workTurns.hasCapacity && workOneTurn(question, workTurns)) return found()
+  return askInTurns(question, exchange, workTurns).then(found)
+}
+
+/** A body that was decided on is sent before the next one of the agent is decided on: all that wait here hold memory. */
+async function askInTurns(question: ListQuestion, exchange: Sendable, turns: WorkTurns): Promise<void> {
+  do await turns.next(exchange.agent.id, true)
+  while (!exchange.isOver && !workOneTurn(question, turns))
 }
 
 function asksByHead(exchange: Sendable): Asks {

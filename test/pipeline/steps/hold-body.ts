@@ -3,7 +3,7 @@ import t from 'tap'
 import { isRefusal } from '../../../src/base/refusals.ts'
 import type { Admitted } from '../../../src/pipeline/exchange.ts'
 import type { OutboundParts } from '../../../src/pipeline/parts.ts'
-import { holdBody, releaseBody } from '../../../src/pipeline/steps/hold-body.ts'
+import { holdBody, releaseBody, releaseUnsent } from '../../../src/pipeline/steps/hold-body.ts'
 
 const length = 200_000
 const limit = 1_000_000
@@ -69,5 +69,22 @@ t.test('the end of an exchange gives back what only a decision would have read, 
   ended({ loan: { end: () => ends++ } })
   t.strictSame([given, ends], [[], 2], 'its loan says when it is free')
   ended({})
+  t.strictSame(given, [length])
+})
+
+t.test('a body that was allowed and never sent is given back once the step that waited is over', async t => {
+  const given: number[] = []
+  const parts = { bodyMemory: { give: (memory: Buffer) => given.push(memory.length) } } as unknown as OutboundParts
+  const waited = (more: object) => {
+    const exchange = { body: Buffer.alloc(length), effect: 'Allow', ...more } as unknown as Admitted
+    releaseUnsent(exchange, parts)
+    releaseUnsent(exchange, parts)
+  }
+  waited({ effect: 'Hitl' })
+  t.strictSame(given, [], 'the queue may keep it')
+  waited({ loan: {} })
+  t.strictSame(given, [], 'its loan says when it is free')
+  waited({ body: undefined })
+  waited({})
   t.strictSame(given, [length])
 })
