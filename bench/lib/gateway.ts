@@ -49,6 +49,9 @@ const project = fileURLToPath(new URL('../../', import.meta.url))
 
 /** What node is given by `npm start` and deploy/agent-gateway.service. */
 const shippedOptions = ['--max-semi-space-size=4']
+/** What that unit and the image tell the allocator of glibc. */
+const shippedVariables =
+  readFileSync(join(project, 'deploy/agent-gateway.service'), 'utf8').match(/MALLOC_\w+=\d+/g) ?? []
 
 /** The full road: token, rate limit and circuit are on, set so high that they never refuse. */
 function defaults(accessLog: boolean): Tree {
@@ -81,7 +84,8 @@ export async function startGateway(setup: GatewaySetup): Promise<StartedGateway>
     writeFileSync(join(folder, 'policies', `${index}.yaml`), JSON.stringify(policy))
   })
   writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(merge(defaults(accessLog), setup.settings ?? {})))
-  const command = [process.execPath, ...shippedOptions, ...nodeOptions, main, 'serve', '--config', 'gateway.yaml']
+  const node = ['env', ...shippedVariables, process.execPath, ...shippedOptions, ...nodeOptions]
+  const command = [...node, main, 'serve', '--config', 'gateway.yaml']
   const child = start({ command, cores, cwd: folder, outputFile: join(folder, 'log') })
   const [, url = ''] = await child.shows(/Address +(\S+)/)
   const [, forwardPort] = setup.settings?.['ForwardProxy'] ? await child.shows(/Forward proxy +\S+:(\d+)/) : []

@@ -20,6 +20,12 @@ t.test('the unit starts the Node.js and the package that the page installs', asy
   t.ok(Number(version) >= Number(/\d+/.exec(engines.node)?.[0]))
 })
 
+t.test('the unit and the image tell the allocator the same', async t => {
+  const toldBy = (name: string) => readFileSync(pathOf(name), 'utf8').match(/\bMALLOC_\w+=\d+/g)
+  t.strictSame(toldBy('agent-gateway.service'), ['MALLOC_ARENA_MAX=2', 'MALLOC_MMAP_THRESHOLD_=131072'])
+  t.strictSame(toldBy('image/Dockerfile'), toldBy('agent-gateway.service'))
+})
+
 t.test('the units set settings that exist', async t => {
   const known = new Set([...settingsOf(schema)].map(([path]) => path.join('__').toUpperCase()))
   for (const name of ['agent-gateway.service', 'fleet.conf']) {
