@@ -16,6 +16,7 @@ import { consoleBuild } from './fixtures/console-build.ts'
 import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
 import { type FileResult, runFiles } from './fixtures/run-files.ts'
+import { emptyDatabase } from './fixtures/sqlite.ts'
 
 /** Least share of src/ that the tests run through, per cent. */
 const leastCoverage = { lines: 95, branches: 95 }
@@ -157,7 +158,10 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
   const waiting = [...divided(files)]
   // Writing them takes as long as twenty gateways gain.
-  const workers = files.length > mostFiles ? await bundleWorkers() : undefined
+  const isLong = files.length > mostFiles
+  const workers = isLong ? await bundleWorkers() : undefined
+  const empty = isLong ? await emptyDatabase() : undefined
+  if (empty !== undefined) env['GATEWAY_TEST_DATABASE'] = empty.file
   const fromSources = await bundleOptions()
   const fromBundles = await bundleOptions(workers)
   const work = async (): Promise<void> => {
@@ -173,7 +177,8 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
-  if (workers !== undefined) rmSync(workers, { recursive: true })
+  delete env['GATEWAY_TEST_DATABASE']
+  for (const folder of [workers, empty?.folder]) if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
 function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void {
