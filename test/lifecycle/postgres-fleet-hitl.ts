@@ -6,6 +6,9 @@ import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { careful } from '../fixtures/review.ts'
 
+/** No gateway of a busy machine is without its turn for so long. */
+const Fleet = { FenceAfterSeconds: 60 }
+
 /** Two gateways with these settings, and what is made on the first. */
 async function startTwo(t: Test, more: object = {}) {
   const origin = await startOrigin(t)
@@ -20,7 +23,7 @@ async function startTwo(t: Test, more: object = {}) {
 }
 
 t.test('of verdicts on both gateways at once one wins, and nothing is sent twice', async t => {
-  const { origin, gateways, reviewer, hold, idOf } = await startTwo(t)
+  const { origin, gateways, reviewer, hold, idOf } = await startTwo(t, { Fleet })
   for (let round = 0; round < 5; round++) {
     const id = idOf(await hold(`/r${round}`))
     const verdicts = ['approve', 'deny', 'approve', 'deny'].map((verdict, n) =>
@@ -34,7 +37,7 @@ t.test('of verdicts on both gateways at once one wins, and nothing is sent twice
 })
 
 t.test('the limit of held requests is exact over both gateways', async t => {
-  const limits = { HumanInTheLoop: { MaxPendingRequests: 10, MaxPendingPercentPerAgent: 100 } }
+  const limits = { Fleet, HumanInTheLoop: { MaxPendingRequests: 10, MaxPendingPercentPerAgent: 100 } }
   const { gateways, hold } = await startTwo(t, limits)
   const all = await Promise.all(Array.from({ length: 24 }, (_, n) => hold(`/n${n}`, gateways[n % 2])))
   t.equal(all.filter(({ status }) => status === 202).length, 10)
