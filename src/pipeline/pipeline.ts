@@ -15,7 +15,7 @@ import type { OutboundParts, Parts, Reviews } from './parts.ts'
 import { admit, checkHandshake, checkSize, intercept, releaseSlot } from './steps/admit.ts'
 import { authenticate, refuseMisplaced } from './steps/authenticate.ts'
 import { cancel, decide, readEarly } from './steps/decide.ts'
-import { releaseBody, releaseUnsent } from './steps/hold-body.ts'
+import { freeUnsent, releaseBody } from './steps/hold-body.ts'
 import { checkName, lookUp, passCircuit, releasePermit } from './steps/origin.ts'
 import { checkKey, freeKey, passBudgets, releaseKey, review } from './steps/review.ts'
 
@@ -143,7 +143,7 @@ interface WaitingStep {
 async function resume(exchange: Exchange, waited: Promise<StepOutcome>, { parts, at }: WaitingStep): Promise<void> {
   try {
     const outcome = await waited
-    if (exchange.res.closed) releaseUnsent(exchange, parts)
+    if (exchange.res.closed) freeUnsent(exchange, parts)
     else if (outcome === undefined) proceed(exchange, parts, at + 1)
     else if (!exchange.isOver) conclude(exchange, outcome, parts)
   } catch (error) {

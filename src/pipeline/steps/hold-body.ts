@@ -151,7 +151,7 @@ export function releaseBody(exchange: Exchange, parts: Pick<OutboundParts, 'held
  * Gives back the memory of an allowed body whose client left while a step waited. Call it when that step is over and the
  * exchange has ended: nothing has sent the body, and nothing reads it any more.
  */
-export function releaseUnsent(exchange: Exchange, { bodyMemory }: Pick<OutboundParts, 'bodyMemory'>): void {
+export function freeUnsent(exchange: Exchange, { bodyMemory }: Pick<OutboundParts, 'bodyMemory'>): void {
   const { body, effect, loan } = exchange
   if (body === undefined || effect !== 'Allow' || loan !== undefined) return
   exchange.body = undefined

@@ -3,7 +3,7 @@ import t from 'tap'
 import { isRefusal } from '../../../src/base/refusals.ts'
 import type { Admitted } from '../../../src/pipeline/exchange.ts'
 import type { OutboundParts } from '../../../src/pipeline/parts.ts'
-import { holdBody, releaseBody, releaseUnsent } from '../../../src/pipeline/steps/hold-body.ts'
+import { freeUnsent, holdBody, releaseBody } from '../../../src/pipeline/steps/hold-body.ts'
 
 const length = 200_000
 const limit = 1_000_000
@@ -77,8 +77,8 @@ t.test('a body that was allowed and never sent is given back once the step that 
   const parts = { bodyMemory: { give: (memory: Buffer) => given.push(memory.length) } } as unknown as OutboundParts
   const waited = (more: object) => {
     const exchange = { body: Buffer.alloc(length), effect: 'Allow', ...more } as unknown as Admitted
-    releaseUnsent(exchange, parts)
-    releaseUnsent(exchange, parts)
+    freeUnsent(exchange, parts)
+    freeUnsent(exchange, parts)
   }
   waited({ effect: 'Hitl' })
   t.strictSame(given, [], 'the queue may keep it')
