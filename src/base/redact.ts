@@ -2,6 +2,7 @@
  * Secrets inside text that is shown, logged or stored for people: parameters by their names wherever they stand in the
  * text (query, fragment, path, cookie, JSON), credentials in URLs, and what looks like a token.
  */
+import { percentDecoded } from './percent.ts'
 import { isSecretName } from './secret-names.ts'
 
 export const mark = '[REDACTED]'
@@ -79,14 +80,6 @@ const longestName = 512
 /** Decoded as often as it was encoded, at most three times. */
 function decode(text: string): string {
   let decoded = text
-  for (let depth = 0; depth < 3 && decoded.includes('%'); depth++) decoded = decodeOnce(decoded)
+  for (let depth = 0; depth < 3 && decoded.includes('%'); depth++) decoded = percentDecoded(decoded) ?? decoded
   return decoded
-}
-
-function decodeOnce(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

@@ -1,4 +1,5 @@
 /** Calls of Slack's Web API, past the egress guard. */
+import { parseJson } from '../../base/json.ts'
 import { isObject } from '../../base/records.ts'
 import { fieldValues } from '../../http/headers.ts'
 import type { WebhookMessage } from '../messages/message.ts'
@@ -63,13 +64,10 @@ function answerOf(method: string, bytes: Uint8Array): SlackAnswer {
   return { refused: { failure: `${method}: ${error}`, isPassing: passing.includes(error) }, error, body }
 }
 
+/** The members of a JSON object; none of any other text. */
 export function parse(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
-  }
+  const value = parseJson(text)
+  return isObject(value) ? value : {}
 }
 
 /** The text at a path of keys; empty when there is none. */

@@ -1,6 +1,7 @@
 import type { Activity } from '../../base/activity.ts'
 import { canonicalAddress, classifyAddress } from '../../base/address.ts'
 import { memoized } from '../../base/memo.ts'
+import { percentDecoded } from '../../base/percent.ts'
 import { missing, unknown, unreadable } from '../values/truth.ts'
 import { type BodyHeaders, BodyView, noBody } from './body.ts'
 import type { Form } from './form.ts'
@@ -196,14 +197,8 @@ function charsetOf(contentType: string): string {
   return [...new Set(Array.from(found, ([, charset = '']) => charset.toLowerCase()))].join()
 }
 
-function decodeSegment(segment: string): string {
-  if (!segment.includes('%')) return segment
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
+const decodeSegment = (segment: string): string =>
+  segment.includes('%') ? (percentDecoded(segment) ?? segment) : segment
 
 /**
  * The destination as rules see it: the address in its one spelling, and its class. Each allowed request asks for its own, and

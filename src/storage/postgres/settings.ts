@@ -1,8 +1,10 @@
 /** The address of the database as it is configured, checked. */
+
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { asError } from '../../base/as-error.ts'
+import { percentDecoded } from '../../base/percent.ts'
 import { StartupError } from '../../base/refusals.ts'
 
 export interface PostgresSettings {
@@ -69,11 +71,9 @@ export function parseAddress({ connectionString, tls, caFile }: PostgresSettings
 }
 
 function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new StartupError(`${setting}: every % must begin a percent-encoded character; write %25 for %`)
-  }
+  const plain = percentDecoded(text)
+  if (plain !== undefined) return plain
+  throw new StartupError(`${setting}: every % must begin a percent-encoded character; write %25 for %`)
 }
 
 /** The certificate must be valid and name the host. */

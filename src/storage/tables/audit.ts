@@ -5,7 +5,7 @@ import type { Operations } from '../methods.ts'
 import type { AuditRow, Db } from '../schema.ts'
 import { columns, statement } from '../statement.ts'
 import type { AuditEntry, AuditFilter, AuditRecord, ChainLink, Page } from '../store.ts'
-import { filledUp, look, within } from './looks.ts'
+import { look, within } from './looks.ts'
 
 const selectLast = statement(db =>
   // The number as a parameter would make SQLite compile the statement each time.
@@ -127,18 +127,10 @@ async function listFrom(db: Db, page: Page, filter: Sought): Promise<AuditPage> 
     // Of the record that was looked at.
     return sql<boolean>`(select ${sql.ref(name)} from audit as record where record.seq = looked.seq) = ${filter[name]}`
   })
-  const read = (places: readonly AuditCursor[], size: number) => readAll(db, places, size)
+  const read = async (seqs: readonly number[]) =>
+    (await db.selectFrom('audit').select(auditColumns).where('seq', 'in', seqs).execute()).map(toRecord)
   const { next, ...found } = await look(db, page, { found: newest(db, main, filter), rest, order: ['at', 'seq'], read })
   return { ...found, next: next?.seq ?? null }
-}
-
-/** The records at these places, in their order. */
-async function readAll(db: Db, cursors: readonly AuditCursor[], size: number): Promise<readonly AuditRecord[]> {
-  if (cursors.length === 0) return []
-  const seqs = cursors.map(({ seq }) => seq)
-  const rows = await db.selectFrom('audit').select(auditColumns).where('seq', 'in', filledUp(seqs, size)).execute()
-  const records = new Map(rows.map(row => [row.seq, toRecord(row)]))
-  return seqs.flatMap(seq => records.get(seq) ?? [])
 }
 
 type AuditIndex = 'subject' | 'actor' | 'action'

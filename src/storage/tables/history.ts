@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { HitlOperations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { HitlPast, HitlPastFilter, PastCursor } from '../store.ts'
-import { filledUp, look, lookLimit, maxLookedAt, within } from './looks.ts'
+import type { HitlPastFilter, PastCursor } from '../store.ts'
+import { look, lookLimit, maxLookedAt, within } from './looks.ts'
 
 const columns = [
   'id',
@@ -26,7 +26,10 @@ const columns = [
 export const history: HitlOperations['history'] = (db, { before, ...page }, filter = {}) => {
   const main = mainOf(filter)
   const rest = othersOf(filter, main?.column)
-  const read = (places: readonly PastCursor[], size: number) => readAll(db, places, size)
+  const read = async (ids: readonly string[]) => {
+    const rows = await db.selectFrom('hitl').select(columns).where('id', 'in', ids).execute()
+    return rows.map(row => ({ ...row, approvedBy: JSON.parse(row.approvedBy) }))
+  }
   return look(db, page, { found: latest(db, main, before), rest, order: ['decidedAt', 'id'], read })
 }
 
@@ -45,15 +48,6 @@ const selectEnds = statement((db, { since }: { since: number }) =>
 export const ends: HitlOperations['ends'] = async (db, since) => {
   const { rows } = await selectEnds(db, { since })
   return { ends: rows, isWhole: rows.length < maxLookedAt }
-}
-
-/** The requests at these places, in their order. */
-async function readAll(db: Db, cursors: readonly PastCursor[], size: number): Promise<readonly HitlPast[]> {
-  if (cursors.length === 0) return []
-  const ids = cursors.map(({ id }) => id)
-  const rows = await db.selectFrom('hitl').select(columns).where('id', 'in', filledUp(ids, size)).execute()
-  const requests = new Map(rows.map(row => [row.id, { ...row, approvedBy: JSON.parse(row.approvedBy) }]))
-  return ids.flatMap(id => requests.get(id) ?? [])
 }
 
 /** A filter that has an index. */

@@ -16,21 +16,22 @@ export const maxLookedAt = 5_000
 /** The same where a plan is made: a limit that is not known then may be all rows. */
 export const lookLimit = sql.lit(maxLookedAt)
 
-interface Look<Place, Row> {
+interface Look<Key extends string, Place extends Record<Key, unknown>, Row> {
   /** Places of the rows that the index finds, in its order. */
   readonly found: SelectQueryBuilder<Schema, never, Place>
   /** Conditions on `looked` that the index does not answer. */
   readonly rest: readonly RawBuilder<boolean>[]
-  /** Columns of the order: the latest comes first. */
-  readonly order: readonly string[]
-  readonly read: (places: readonly Place[], size: number) => Promise<readonly Row[]>
+  /** Columns of the order, the key last: the latest comes first. */
+  readonly order: readonly [string, Key]
+  /** The rows with these keys, in any order. */
+  readonly read: (keys: readonly Place[Key][]) => Promise<readonly Row[]>
 }
 
 /** A page of the newest rows that an index finds, and how many of them match. */
-export async function look<Place extends object, Row>(
+export async function look<Key extends string, Place extends Record<Key, unknown>, Row extends Record<Key, unknown>>(
   db: Db,
   { page, pageSize }: Page,
-  { found, rest, order, read }: Look<Place, Row>,
+  { found, rest, order, read }: Look<Key, Place, Row>,
 ): Promise<Looked<Row, Place>> {
   const end = found.limit(2).offset(maxLookedAt - 1)
   const [last, more] = await end.execute()
@@ -45,11 +46,15 @@ export async function look<Place extends object, Row>(
   const inOrder = sql.join(order.map(column => sql`${sql.ref(column)} desc`))
   const some = sql<Place>`select * from ${matching} order by ${inOrder} limit ${size} offset ${offset}`
   const places = rest.length === 0 ? found.limit(size).offset(offset).execute() : (await some.execute(db)).rows
-  return { items: await read(await places, size), totalCount, next }
+  const [, key] = order
+  const keys = (await places).map(place => place[key])
+  const rows = keys.length === 0 ? [] : await read(filledUp(keys, size))
+  const byKey = new Map<unknown, Row>(rows.map(row => [row[key], row]))
+  return { items: keys.flatMap(one => byKey.get(one) ?? []), totalCount, next }
 }
 
 /** `keys`, filled up to `count`: lists of one length are one statement. */
-export function filledUp<K>(keys: readonly K[], count: number): readonly K[] {
+function filledUp<K>(keys: readonly K[], count: number): readonly K[] {
   return [...keys, ...Array.from({ length: count - keys.length }, () => keys[0]!)]
 }
 

@@ -33,13 +33,11 @@ export const spend: Operations<'spend'> = {
   async list(db, { budget, from }, { page, pageSize }) {
     const { count } = await db
       .selectFrom('spend')
-      .where('budget', '=', budget)
-      .where('from', '=', from)
+      .where(inWindow({ budget, from }))
       .select(eb => eb.fn.countAll<number>().as('count'))
       .executeTakeFirstOrThrow()
     const items = await withLeases(db)
-      .where('budget', '=', budget)
-      .where('from', '=', from)
+      .where(inWindow({ budget, from }))
       .orderBy('spent', 'desc')
       .orderBy('holder')
       .limit(pageSize)
@@ -91,8 +89,7 @@ export const spend: Operations<'spend'> = {
     const { numUpdatedRows } = await unit.db
       .updateTable('spend')
       .set({ notified: level })
-      .where(inWindow(row))
-      .where('holder', '=', holder)
+      .where(isRow({ ...row, holder }))
       .where('notified', '<', level)
       .executeTakeFirst()
     if (Number(numUpdatedRows) === 0) return false
@@ -161,9 +158,7 @@ const selectTotal = statement((db, { budget, from, holder }: SpendRow) =>
   db
     .selectFrom('spend')
     .select([...sumNames, 'raised'])
-    .where('budget', '=', budget)
-    .where('from', '=', from)
-    .where('holder', '=', holder),
+    .where(isRow({ budget, from, holder })),
 )
 
 async function totalOf(db: Db, row: SpendRow): Promise<Omit<SpendTotalRow, keyof SpendRow | 'notified'>> {
@@ -175,9 +170,7 @@ const selectLeases = statement((db, { budget, from, holder }: SpendRow) =>
   db
     .selectFrom('spend_leases')
     .select(['gateway', 'leased', ...sumNames])
-    .where('budget', '=', budget)
-    .where('from', '=', from)
-    .where('holder', '=', holder),
+    .where(isRow({ budget, from, holder })),
 )
 
 /** What this gateway has told, and what the others have leased. */
@@ -194,18 +187,14 @@ async function forfeitOne(db: Db, { budget, from, holder, gateway, ...lease }: S
   await db
     .updateTable('spend_leases')
     .set({ leased: 0, spent: held(lease.spent + leased), estimated: held(lease.estimated + leased) })
-    .where('budget', '=', budget)
-    .where('from', '=', from)
-    .where('holder', '=', holder)
+    .where(isRow({ budget, from, holder }))
     .where('gateway', '=', gateway)
     .execute()
   const { spent, estimated } = await totalOf(db, { budget, from, holder, until: lease.until })
   await db
     .updateTable('spend')
     .set({ spent: held(spent + leased), estimated: held(estimated + leased) })
-    .where('budget', '=', budget)
-    .where('from', '=', from)
-    .where('holder', '=', holder)
+    .where(isRow({ budget, from, holder }))
     .execute()
 }
 
@@ -226,8 +215,7 @@ export async function raiseLimit(db: Db, { id, amount, max, ...row }: SpendRaise
   const raised = await db
     .updateTable('spend')
     .set(eb => ({ raised: eb('raised', '+', amount) }))
-    .where(inWindow(row))
-    .where('holder', '=', holder)
+    .where(isRow(row))
     .where('raised', '<=', max - amount)
     .executeTakeFirst()
   if (Number(raised.numUpdatedRows) > 0) return 'raised'
@@ -256,7 +244,7 @@ const spentOf = (limit: number) => {
 
 const inWindow = ({ budget, from }: SpendWindow) => sql<boolean>`budget = ${budget} and "from" = ${from}`
 
-const isRow = (row: SpendRow) => sql<boolean>`${inWindow(row)} and holder = ${row.holder}`
+const isRow = (row: Omit<SpendRow, 'until'>) => sql<boolean>`${inWindow(row)} and holder = ${row.holder}`
 
 const inAnyOf = <T>(rows: readonly T[], matches: (row: T) => RawBuilder<unknown>): RawBuilder<boolean> =>
   sql<boolean>`(${sql.join(

@@ -28,14 +28,13 @@ interface StoredApproval {
   readonly approvedBefore: string
 }
 
+/** An update of an item that waits. */
+const waiting = (db: Db, { id, now }: { readonly id: string; readonly now: number }) =>
+  db.updateTable('hitl').where('id', '=', id).where('status', '=', 'Pending').where('expiresAt', '>', now)
+
 /** Fails when another reviewer has decided or approved in between. */
 const asItWas = (db: Db, { id, now, approvedBefore }: StoredApproval) =>
-  db
-    .updateTable('hitl')
-    .where('id', '=', id)
-    .where('status', '=', 'Pending')
-    .where('expiresAt', '>', now)
-    .where('approvedBy', '=', approvedBefore)
+  waiting(db, { id, now }).where('approvedBy', '=', approvedBefore)
 
 const countApproval = statement((db, values: StoredApproval) =>
   asItWas(db, values).set({ approvedBy: values.approvedBy }).returning(itemColumns),
@@ -152,13 +151,7 @@ interface ClosingVerdict {
 
 /** Closes a pending item for good. */
 const closeItem = statement((db, { id, status, by, now, comment }: ClosingVerdict) =>
-  db
-    .updateTable('hitl')
-    .set({ status, decidedBy: by, decidedAt: now, comment })
-    .where('id', '=', id)
-    .where('status', '=', 'Pending')
-    .where('expiresAt', '>', now)
-    .returning(itemColumns),
+  waiting(db, { id, now }).set({ status, decidedBy: by, decidedAt: now, comment }).returning(itemColumns),
 )
 
 export const dropSealed = statement((db, { id }: { id: string }) =>
@@ -189,14 +182,7 @@ export const deny: HitlOperations['deny'] = async (unit, id, { reviewer, now, co
 }
 
 const giveTime = statement((db, { id, now, expiresAt }: { id: string; now: number; expiresAt: number }) =>
-  db
-    .updateTable('hitl')
-    .set({ expiresAt })
-    .where('id', '=', id)
-    .where('status', '=', 'Pending')
-    .where('expiresAt', '>', now)
-    .where('expiresAt', '<', expiresAt)
-    .returning(itemColumns),
+  waiting(db, { id, now }).set({ expiresAt }).where('expiresAt', '<', expiresAt).returning(itemColumns),
 )
 
 export const extend: HitlOperations['extend'] = async (unit, id, time, entry) => {

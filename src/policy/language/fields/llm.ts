@@ -2,6 +2,7 @@
  * Fields of calls to model providers. The path determines the format of a request; bodies at other paths are read as far as
  * they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
+import { percentDecoded } from '../../../base/percent.ts'
 import type { Facts } from '../../request/facts.ts'
 import { foldName, memberOf } from '../../request/names.ts'
 import { isRecord, Several } from '../../values/path.ts'
@@ -97,19 +98,11 @@ function allOf(values: readonly unknown[]): unknown {
 export function llmModel(facts: Facts): unknown {
   return ofBody(facts, (body, found) => {
     const named = memberOf(body, 'model')
-    const ofPath = found?.model === undefined ? missing : decoded(found.model)
+    const ofPath = found?.model === undefined ? missing : (percentDecoded(found.model) ?? unreadable)
     if (found?.format.modelInPath === true) return ofPath
     const model = allOf([ofPath, named])
     return model === missing && found !== undefined ? unreadable : model
   })
-}
-
-function decoded(text: string): unknown {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return unreadable
-  }
 }
 
 export function llmStream(facts: Facts): unknown {
