@@ -156,7 +156,7 @@ export class TokenPass implements Pass {
   #findOther(text: Text, at: number, found: DetectorFindings): void {
     found.looks += 2
     if (this.#jwt !== undefined && isJwt(text, at, found)) found.note(this.#jwt, at)
-    if (this.#awsSecret !== undefined && isAwsSecret(text, at)) found.note(this.#awsSecret, at)
+    if (this.#awsSecret !== undefined && isAwsSecret(text, at, found)) found.note(this.#awsSecret, at)
   }
 }
 
@@ -200,7 +200,7 @@ const valueName = asciiBytes('value')
 const maxBeforeValue = 64
 
 /** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
-function isAwsSecret(text: Text, at: number): boolean {
+function isAwsSecret(text: Text, at: number, found: DetectorFindings): boolean {
   const { bytes } = text
   // Exactly 40: the 41st is another character.
   if (runLength(text, at, awsPart, awsLength + 1) !== awsLength) return false
@@ -209,6 +209,7 @@ function isAwsSecret(text: Text, at: number): boolean {
   const value = end - valueName.length
   if (!startsWithFolded(bytes, value, valueName)) return false
   const nameEnd = beforeSeparators(text, value, maxBeforeValue, true)
+  found.looks += (value - nameEnd) >> 1
   return nameEnd < value && isAwsName(bytes, nameEnd)
 }
 

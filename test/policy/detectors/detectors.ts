@@ -1,4 +1,5 @@
 import t from 'tap'
+import { textOf } from '../../../src/policy/detectors/bytes.ts'
 import {
   compileDetectors,
   type DetectorSearch,
@@ -6,6 +7,7 @@ import {
   personalDataSearch,
   secretSearch,
 } from '../../../src/policy/detectors/detectors.ts'
+import { Readings } from '../../../src/policy/detectors/readings.ts'
 
 const detectSecret = (text: string) => secretSearch.find(text)
 const detectPii = (text: string) => personalDataSearch.find(text)
@@ -163,4 +165,14 @@ t.test('groups and single detectors are chosen by name, others refused with a hi
 t.test('an address is found behind an @ with which the text begins', async t => {
   t.equal(detectPii('@all: write to jane@mail.example'), 'email')
   t.equal(detectPii('@@mail.example'), undefined)
+})
+
+t.test('a look at what stands before a value in a pair counts as steps, however much it is', async t => {
+  const stepsOf = (name: string) => {
+    const text = `${'"'.repeat(64)}${name}="${a(40)}`.repeat(100)
+    const budget = { left: 1_000_000 }
+    secretSearch.begin(new Readings(textOf(text), 'kept')).advance(budget)
+    return 1_000_000 - budget.left
+  }
+  t.ok(stepsOf('value') - stepsOf('salue') >= 100 * 32)
 })
