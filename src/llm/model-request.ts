@@ -53,7 +53,9 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
 }
 
 const includeUsage = 'stream_options.include_usage'
-const others = ['model', 'stream', includeUsage, 'background', 'metadata', 'prompt']
+/** Responses of OpenAI repeat them behind their usage, which must stay among the last bytes that are read. */
+const repeated = ['metadata', 'user']
+const others = ['model', 'stream', includeUsage, 'background', 'prompt', ...repeated]
 
 /** The name of a member, and that of the one in it that is meant. */
 type MemberPath = readonly [outer: string, inner?: string]
@@ -96,7 +98,7 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
   const copies = highest(members, numbers.copies)
   const named = members.get('model') ?? undefined
   if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
-  if (format === 'openai' && isLong(members.get('metadata'))) return undefined
+  if (format === 'openai' && hidesUsage(members)) return undefined
   const streams = members.get('stream') === true
   return {
     model: model ?? named,
@@ -115,11 +117,14 @@ const maxCopies = 128
 const promptsIn = (prompt: unknown): number =>
   Array.isArray(prompt) && typeof prompt[0] !== 'number' ? Math.max(1, prompt.length) : 1
 
-/** Responses repeat it behind their usage, which must stay among the last bytes that are read. */
-const longestMetadata = 2_048
+/** The longest text of them, in bytes of JSON. */
+const maxRepeated = 2_048
 
-const isLong = (metadata: unknown): boolean =>
-  metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > longestMetadata
+/** Whether the answer could repeat so much behind its usage that this is not read, or another usage. */
+function hidesUsage(members: ReadonlyMap<string, unknown>): boolean {
+  const text = JSON.stringify(repeated.map(name => members.get(name)))
+  return Buffer.byteLength(text) > maxRepeated || text.includes('"usage":{')
+}
 
 const isModel = (value: unknown): value is string | undefined =>
   value === undefined || (typeof value === 'string' && value !== '' && value.length <= maxModelLength)

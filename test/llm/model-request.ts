@@ -57,11 +57,17 @@ t.test('T77 a number that stands twice in its object is not read: servers differ
   t.equal(read('/v1/models/m:generateContent', both)?.maxOutput, 6, 'of two names the higher counts')
 })
 
-t.test('T77 metadata that would push the usage of an answer out of its last bytes is not read', async t => {
+t.test('T77 metadata and a user that would hide the usage of an answer are not read', async t => {
   const long = { note: '😀'.repeat(510) }
   t.type(read('/v1/responses', { model: 'm', metadata: { note: 'short' } }), 'object')
   t.equal(read('/v1/responses', { model: 'm', metadata: long }), undefined)
-  t.type(read('/v1/messages', { model: 'm', metadata: long }), 'object', 'other formats do not repeat it')
+  t.equal(read('/v1/responses', { model: 'm', user: 'u'.repeat(2_048) }), undefined)
+  const half = '😀'.repeat(260)
+  t.equal(read('/v1/responses', { model: 'm', metadata: { note: half }, user: half }), undefined, 'both together')
+  t.type(read('/v1/responses', { model: 'm', metadata: { note: half }, user: 'joe' }), 'object')
+  t.equal(read('/v1/responses', { model: 'm', metadata: { usage: { input_tokens: 1, output_tokens: 1 } } }), undefined)
+  t.type(read('/v1/responses', { model: 'm', metadata: { usage: '"usage":{}' } }), 'object', 'a text is no usage')
+  t.type(read('/v1/messages', { model: 'm', metadata: long, user: 'u'.repeat(9_000) }), 'object', 'only there')
 })
 
 t.test('a call can use a token for three bytes, and what it may write', async t => {
