@@ -42,9 +42,9 @@ export function readFrames(format: Format, tail: Buffer): Usage | undefined {
 /** Formats whose answers begin with the name of the model. */
 const namedAtStart: ReadonlySet<Format> = new Set(['openai', 'anthropic', 'ollama'])
 
-/** The name of the model, from the beginning of an answer. */
-export const modelAtStart = (format: Format, text: Buffer): string | undefined =>
-  namedAtStart.has(format) ? nameIn(firstText(text, model)) : undefined
+/** The name of the model, from the beginning of an answer. @param depth the answer is so many objects deep */
+export const modelAtStart = (format: Format, text: Buffer, depth: number): string | undefined =>
+  namedAtStart.has(format) ? nameIn(firstText(text, model, depth)) : undefined
 
 /** The same from its end: some have the name behind all else. */
 export function modelAtEnd(format: Format, text: Buffer): string | undefined {

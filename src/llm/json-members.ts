@@ -30,11 +30,13 @@ interface MemberSearch {
 /** The value of the last member of a name, as it stands; undefined when there is none. */
 export function lastMember(text: Buffer, { name, isObject, isEmbedded = false }: MemberSearch): string | undefined {
   let at = text.length
-  for (let tries = 0; tries < maxTries && at > 0; tries++) {
+  for (let tries = 0; tries < maxTries && at > 0; ) {
     at = text.lastIndexOf(name, at - 1)
     if (at < 0) return undefined
     const from = valueBehind(text, at, name)
+    // A text that is the same as the name, or another value, costs nothing: an agent may have sent any number of them.
     if (from < 0 || isObject !== (text[from] === openBrace)) continue
+    tries++
     const end = endOfValue(text, from)
     if (end < 0) continue
     const ends = endsBehind(text, end, isEmbedded)
@@ -43,11 +45,12 @@ export function lastMember(text: Buffer, { name, isObject, isEmbedded = false }:
   return undefined
 }
 
-/** Members deeper than this at the beginning are not those of the answer: `response` in the object of an event is one deep. */
-const maxDepth = 2
-
-/** The text that is the value of the first member of a name, as it stands; undefined when there is none that is whole. */
-export function firstText(text: Buffer, name: Buffer): string | undefined {
+/**
+ * The text that is the value of the first member of a name, as it stands; undefined when there is none that is whole.
+ *
+ * @param maxDepth that of the answer: members that stand deeper are not its own
+ */
+export function firstText(text: Buffer, name: Buffer, maxDepth: number): string | undefined {
   // Native: it is 30 times as fast as the loop, which walks through all of a text that has no such name.
   if (!text.includes(name)) return undefined
   let depth = 0

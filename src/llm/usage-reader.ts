@@ -92,7 +92,12 @@ export class UsageReader {
     const start = buffer.subarray(0, end)
     if (this.#wantsFirst) this.#readFirst(start)
     this.#wantsFirst = false
-    this.#model = modelAtStart(this.#format, start)
+    this.#model = this.#modelAtStart(start)
+  }
+
+  /** An event may have the answer in its object. One in a document is what the agent sent, such as metadata. */
+  #modelAtStart(start: Buffer): string | undefined {
+    return modelAtStart(this.#format, start, this.#division === 'events' ? 2 : 1)
   }
 
   #readFirst(start: Buffer): void {
@@ -108,7 +113,7 @@ export class UsageReader {
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
     const all = buffer.subarray(0, this.#used)
-    if (!this.#isShifted) this.#model = modelAtStart(this.#format, all)
+    if (!this.#isShifted) this.#model = this.#modelAtStart(all)
     const tail = isWhole ? all : this.#completeOf(all)
     const last = this.#read(tail)
     // Each event of Gemini tells what was used until then.

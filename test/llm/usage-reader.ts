@@ -114,6 +114,20 @@ t.test('an answer without a byte shows no usage', async t => {
   t.strictSame(read({ format: 'openai', type: 'application/json' }, [], false), nothing)
 })
 
+t.test('T77 what an agent sent, and an answer repeats, is neither its usage nor its model', async t => {
+  const names = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, 'usage']))
+  const usage = { prompt_tokens: 7, completion_tokens: 3 }
+  const answer = { id: 'r', metadata: { model: 'cheap' }, model: 'costly', usage, user: 'usage', more: names }
+  const json = JSON.stringify(answer)
+  for (const [type, text] of [
+    ['application/json', json],
+    ['application/x-ndjson', `${json}\n`],
+    ['text/event-stream', `data: {"type":"response.completed","response":${json}}\n\n`],
+  ] as const) {
+    t.match(read({ format: 'openai', type }, [Buffer.from(text)]), { usage: { input: 7, output: 3 }, model: 'costly' })
+  }
+})
+
 t.test('T77 counts that cannot be true tell nothing: the call costs an estimate', async t => {
   const told = (more: string) => `{"usage":{"prompt_tokens":7,${more}}}`
   const lies = ['-3', '1e308', '1e999', '"9"', '{}'].map(count => told(`"completion_tokens":${count}`))
