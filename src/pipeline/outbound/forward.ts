@@ -79,6 +79,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     if (exchange.credentials !== undefined && isRenewable(exchange)) {
       this.#receiver = new RenewedAnswer(this, {
         renew: () => this.#renew(),
+        place: () => this.#place(),
         resend: () => this.#resend(),
         isOver: () => this.#done,
       })
@@ -213,11 +214,13 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     const { credentials } = this.exchange
     const isNew = credentials !== undefined && (await this.parts.credentials.renew(credentials))
     // A connection that broke meanwhile may have used the second attempt up.
-    const mayResend = isNew && !this.#done && isRenewable(this.exchange)
-    const request = mayResend ? upstreamRequest(this.exchange, this.parts) : undefined
-    if (request === undefined) return false
-    this.#request = request
-    return true
+    return isNew && !this.#done && isRenewable(this.exchange)
+  }
+
+  #place(): boolean {
+    const request = upstreamRequest(this.exchange, this.parts)
+    if (request !== undefined) this.#request = request
+    return request !== undefined
   }
 
   /** The upstream refused the credential, and there is another one now. */

@@ -8,6 +8,8 @@ const maxKept = 65_536
 export interface RenewalActions {
   /** Whether there is another value now. */
   renew(): Promise<boolean>
+  /** Gives the request the new value, so that the one before is no longer hidden. False: there is none any more. */
+  place(): boolean
   /** Sends the request once more, with the new value. */
   resend(): void
   /** The exchange was answered meanwhile, or its client has left. */
@@ -73,7 +75,8 @@ export class RenewedAnswer implements UpstreamHandler {
     this.#actions
       .renew()
       .then(
-        isNew => (isNew ? this.#drop() : this.#passOn()),
+        // What was passed on meanwhile may still show the value before.
+        isNew => (isNew && this.#held !== undefined && this.#actions.place() ? this.#drop() : this.#passOn()),
         () => this.#passOn(),
       )
       .catch(error => this.#reader.onResponseError(asError(error)))

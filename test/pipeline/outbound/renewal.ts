@@ -23,12 +23,16 @@ function open() {
     resume: () => got.push('resume'),
   }
   const renewal = Promise.withResolvers<boolean>()
-  const is = { over: false, unsendable: false }
+  const is = { over: false, unsendable: false, gone: false }
+  const place = () => {
+    got.push('place')
+    return !is.gone
+  }
   const resend = () => {
     if (is.unsendable) throw new Error('no credential')
     got.push('resend')
   }
-  const answer = new RenewedAnswer(reader, { renew: () => renewal.promise, resend, isOver: () => is.over })
+  const answer = new RenewedAnswer(reader, { renew: () => renewal.promise, place, resend, isOver: () => is.over })
   answer.onRequestStart(control)
   return {
     answer,
@@ -68,7 +72,7 @@ t.test(
     answer.onBodySent(1)
     answer.onResponseEnd([])
     answer.onResponseError(new Error('aborted'))
-    t.strictSame(got, ['begun', 'pause', 'abort: the request is sent with another credential', 'resend'])
+    t.strictSame(got, ['begun', 'pause', 'place', 'abort: the request is sent with another credential', 'resend'])
   },
 )
 
@@ -97,7 +101,17 @@ t.test('it is passed on when the renewal fails, and when it is longer than an ex
   t.strictSame(long.got, ['begun', 'pause', 'head 401', '65537 bytes', 'resume'])
   long.renewal.resolve(true)
   await long.settled()
-  t.equal(long.got.length, 5, 'the agent has the answer: nothing is sent again')
+  t.equal(
+    long.got.length,
+    5,
+    'the agent has the answer: nothing is sent again, and its value stays the one that is hidden',
+  )
+  const gone = open()
+  gone.answer.onResponseStart(head(401))
+  gone.is.gone = true
+  gone.renewal.resolve(true)
+  await gone.settled()
+  t.strictSame(gone.got, ['begun', 'pause', 'place', 'head 401', 'resume'], 'it has ended again')
 })
 
 t.test('an answer that had ended is not aborted', async t => {
@@ -106,7 +120,7 @@ t.test('an answer that had ended is not aborted', async t => {
   answer.onResponseEnd([])
   renewal.resolve(true)
   await settled()
-  t.strictSame(got, ['begun', 'pause', 'resend'])
+  t.strictSame(got, ['begun', 'pause', 'place', 'resend'])
 })
 
 t.test('nothing is passed on of an exchange that was answered meanwhile', async t => {
