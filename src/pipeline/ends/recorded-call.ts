@@ -22,7 +22,7 @@ export interface RecordedCall {
   readonly isSampled: boolean
 }
 
-export interface ReadCall {
+interface ReadCall {
   readonly request: DescribedRequest
   /** Its body is read already. */
   readonly read: Facts

@@ -5,7 +5,7 @@ import { type KeptShape, keptOf } from '../../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../../policy/propose/outcome.ts'
 import type { ShapeCount } from '../../storage/store.ts'
 import type { WorkTurns } from '../work-turns.ts'
-import { type ReadCall, type RecordedCall, readCall } from './recorded-call.ts'
+import { type RecordedCall, readCall } from './recorded-call.ts'
 import { RequestSampler, type TakenSample } from './sampler.ts'
 
 /** Requests that have the same shape and outcome. */
@@ -117,7 +117,7 @@ export class ShapeRecorder {
     this.#bytes += bytes
     this.#noted += 1
     this.#waiting.push({ call, at, alike })
-    if (!this.#isReading) void this.#readAll().catch(this.#report)
+    if (!this.#isReading) void this.#readAll()
   }
 
   /** Everything since the last call. */
@@ -147,26 +147,22 @@ export class ShapeRecorder {
 
   async #readAll(): Promise<void> {
     this.#isReading = true
-    try {
-      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-        const { call, at } = next
-        await this.#turns.next(call.agent.id)
-        this.#of(call.agent.id).waiting -= 1
-        this.#bytes -= call.body?.byteLength ?? 0
-        try {
-          this.#readOne(next, await readCall(call, at, this.#turns))
-        } finally {
-          this.#done += 1
-        }
-        const { url } = call.target
-        this.#turns.spend(stepsOfHead + url.length * stepsOfCharacter + (call.body?.byteLength ?? 0))
-      }
-    } finally {
-      this.#isReading = false
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      const { call } = next
+      await this.#turns.next(call.agent.id)
+      this.#of(call.agent.id).waiting -= 1
+      this.#bytes -= call.body?.byteLength ?? 0
+      // One that fails must not keep those behind it waiting, nor who waits for all.
+      await this.#readOne(next).catch(this.#report)
+      this.#done += 1
+      const { url } = call.target
+      this.#turns.spend(stepsOfHead + url.length * stepsOfCharacter + (call.body?.byteLength ?? 0))
     }
+    this.#isReading = false
   }
 
-  #readOne({ call, at, alike }: NotedCall, { request, read }: ReadCall): void {
+  async #readOne({ call, at, alike }: NotedCall): Promise<void> {
+    const { request, read } = await readCall(call, at, this.#turns)
     const of = this.#of(call.agent.id)
     const isWhole = !call.hasBody || call.body !== undefined
     const kept = keptOf(request, isWhole, read)

@@ -112,3 +112,26 @@ t.test('a long body of names is read in turns, between which others get theirs',
   await recorder.read()
   t.match(recorder.take().counts, [{ shape: /more than is recorded/ }])
 })
+
+t.test('a request that cannot be read is reported, and keeps nothing behind it waiting', async t => {
+  const problems: unknown[] = []
+  const recorder = new ShapeRecorder({ shapesPerAgent, maxBytes: 1_048_576 }, createWorkTurns(), error => {
+    problems.push(error)
+  })
+  const target = parseTarget('https://api.example/')
+  if (typeof target === 'string') throw new TypeError(target)
+  const call = { agent: other, target, method: 'GET', rawHeaders: [], hasBody: false, body: undefined, outcome }
+  const broken = {
+    ...call,
+    target: {
+      ...target,
+      get path(): string {
+        throw new Error('no path')
+      },
+    },
+  }
+  for (const one of [broken, call]) recorder.note({ ...one, isSampled: false }, undefined, 1)
+  await recorder.read()
+  t.strictSame(problems, [new Error('no path')])
+  t.match(recorder.take().counts, [{ agentId: other.id, count: 1 }])
+})
