@@ -36,14 +36,22 @@ export interface UsedGrant {
   readonly key: TakenKey | undefined
 }
 
+/** What a request has used that begins again: the grant unless it was withdrawn, and the key unless the request was sent. */
+interface EarlierUse {
+  readonly grant?: GrantRecord | undefined
+  readonly key?: TakenKey | undefined
+}
+
 export interface Grants {
   /** Whether a grant covers a request that would be held. Its use may fail nevertheless: others use it, or it runs out. */
-  covers(held: Suspension): Promise<boolean | Refusal>
+  covers(held: Suspension, before?: GrantRecord): Promise<boolean | Refusal>
   /**
    * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
    * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
+   *
+   * @param before stands for a use while its grant covers the request; otherwise its key is freed
    */
-  use(held: Suspension): Promise<UsedGrant | Refusal | undefined>
+  use(held: Suspension, before?: EarlierUse): Promise<UsedGrant | Refusal | undefined>
   /** Frees the key of a request that a grant let pass and that was not sent. */
   releaseKey(key: TakenKey): Promise<Refusal | undefined>
   /** Active ones, oldest first. */
@@ -64,8 +72,13 @@ type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
 export function createGrants(options: GrantOptions): Grants {
   const { store, clock } = options
   return {
-    covers: held => orUnavailable(covering(options, held).then(({ length }) => length > 0)),
-    use: held => orUnavailable(use(options, held)),
+    covers: (held, before) =>
+      orUnavailable(
+        isCovered(held, before, clock.now())
+          ? Promise.resolve(true)
+          : covering(options, held).then(({ length }) => length > 0),
+      ),
+    use: (held, before = {}) => orUnavailable(use(options, held, before)),
     releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
     list: filter => store.grants.list(clock.now(), filter),
     revoke: (id, { reviewer, requestId }) => {
@@ -80,9 +93,15 @@ export function createGrants(options: GrantOptions): Grants {
  * Undefined also when the key already names a held request: the queue answers with that one. A key that a grant used is
  * refused here: if it is freed now, the queue would hold a request that a grant covers.
  */
-async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant | Refusal | undefined> {
+async function use(
+  options: GrantOptions,
+  held: Suspension,
+  before: EarlierUse,
+): Promise<UsedGrant | Refusal | undefined> {
   const { store, clock, settings } = options
   const { idempotencyKey: key, agent } = held
+  if (isCovered(held, before.grant, clock.now())) return { grant: before.grant, key: before.key }
+  if (before.key !== undefined) await store.grants.releaseKey(before.key)
   const grants = await covering(options, held)
   const now = clock.now()
   const expiresAt = now + settings.RetentionSeconds * 1_000
@@ -97,21 +116,31 @@ async function use(options: GrantOptions, held: Suspension): Promise<UsedGrant |
 }
 
 async function covering({ store, clock }: GrantOptions, held: Suspension): Promise<readonly GrantRecord[]> {
-  const { request, facts, decision, agent, idempotencyKey: key = '' } = held
-  // With others it would act for somebody else.
-  const { credentials = '' } = facts
+  if (!mayPass(held)) return []
+  const active = await store.grants.active(clock.now(), held.agent.id)
+  return active.filter(grant => isFor(grant, held))
+}
+
+/** Whether a grant that has let the request pass still does. */
+const isCovered = (held: Suspension, grant: GrantRecord | undefined, now: number): grant is GrantRecord =>
+  grant !== undefined && grant.expiresAt > now && mayPass(held) && isFor(grant, held)
+
+function mayPass({ decision, idempotencyKey: key = '' }: Suspension): boolean {
+  if (!isGrantable(decision) || key.length > maxIdempotencyKey) return false
+  return decision.risk === null || decision.risk.score <= decision.risk.threshold
+}
+
+function isFor(grant: GrantRecord, { request, facts, decision, agent }: Suspension): boolean {
   const { origin, path } = locationOf(request.url)
-  if (!isGrantable(decision) || key.length > maxIdempotencyKey) return []
-  if (decision.risk !== null && decision.risk.score > decision.risk.threshold) return []
-  const active = await store.grants.active(clock.now(), agent.id)
-  return active.filter(
-    grant =>
-      grant.policyName === decision.policy &&
-      grant.rule === (decision.rule ?? '') &&
-      grant.method === request.method &&
-      grant.origin === origin &&
-      grant.credentials === credentials &&
-      matchesPath(grant.path, path),
+  return (
+    grant.agentId === agent.id &&
+    grant.policyName === decision.policy &&
+    grant.rule === (decision.rule ?? '') &&
+    grant.method === request.method &&
+    grant.origin === origin &&
+    // With others it would act for somebody else.
+    grant.credentials === (facts.credentials ?? '') &&
+    matchesPath(grant.path, path)
   )
 }
 

@@ -16,7 +16,7 @@ import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { SpendFacts } from '../policy/request/input.ts'
-import type { AgentRecord, TakenKey } from '../storage/store.ts'
+import type { AgentRecord, GrantRecord, TakenKey } from '../storage/store.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
 import type { Claims } from '../tokens/verify.ts'
 import type { Resolution } from '../upstream/resolve.ts'
@@ -147,6 +147,8 @@ export class Exchange {
   rpc: RpcAnswer | undefined = undefined
   /** The grant by which it passed without asking. */
   grantId: string | undefined = undefined
+  /** The same, while that use of it stands: it is not counted again when the request begins again. */
+  usedGrant: GrantRecord | undefined = undefined
   /** The idempotency key that the use of the grant took; undefined once the request leaves. */
   takenKey: TakenKey | undefined = undefined
   ending: Ending | undefined = undefined

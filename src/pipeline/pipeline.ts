@@ -105,7 +105,7 @@ function start(exchange: Exchange, parts: Parts): void {
   exchange.resolution = undefined
   releaseSpend(exchange, parts)
   if (exchange.rounds > maxRounds) void giveUp(exchange, parts)
-  else if (exchange.takenKey === undefined) proceed(exchange, parts, 0)
+  else if (exchange.takenKey === undefined || exchange.usedGrant !== undefined) proceed(exchange, parts, 0)
   else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
 }
 

@@ -82,7 +82,7 @@ interface AgentUpdate {
  */
 export function forgetGrant(grantId: string | undefined, parts: Pick<OutboundParts, 'watch'>): void {
   const isMeant = ({ grantId: by }: Exchange) => by !== undefined && by === (grantId ?? by)
-  for (const exchange of parts.watch.underway(isMeant)) exchange.rulebook = undefined
+  for (const exchange of parts.watch.underway(isMeant)) exchange.rulebook = exchange.usedGrant = undefined
 }
 
 /** The refusal if the client has no answer yet, else a broken connection; the upstream request is cut off. */

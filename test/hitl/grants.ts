@@ -108,6 +108,27 @@ t.test('a grant that runs out while a request waits for its body does not let it
   t.equal(await grants.covers(held()), false)
 })
 
+t.test(
+  'a request that begins again is not counted again while its grant covers it, and frees its key otherwise',
+  async t => {
+    const { desk, grants } = await granted(t, { minutes: 1, maxUses: 2 })
+    const options = { idempotencyKey: 'k' }
+    const before = (await grants.use(held(options))) as UsedGrant
+    t.ok(await uses(grants))
+    t.equal(await grants.covers(held(options)), false, 'it is used up')
+    t.equal(await grants.covers(held(options), before.grant), true)
+    t.strictSame(await grants.use(held(options), before), before)
+    t.match(await lastEntry(desk), { details: { uses: 2 } }, 'nothing more is on record')
+    t.equal(await grants.use(held({ ...options, risk: 0.9 }), before), undefined)
+    const again = await granted(t, { minutes: 1, maxUses: 2 })
+    const used = (await again.grants.use(held(options))) as UsedGrant
+    again.desk.clock.advance(60_000)
+    t.equal(await again.grants.covers(held(options), used.grant), false)
+    t.equal(await again.grants.use(held(options), used), undefined, 'its time is over')
+    t.equal(await again.desk.queue.checkKey('agent-1', 'k'), undefined, 'the key is free')
+  },
+)
+
 t.test('a revoked grant is gone at once, and a second revocation finds none', async t => {
   const { desk, grants, id } = await granted(t, { minutes: 1, maxUses: 100 })
   t.equal(await grants.revoke(id!, verdict()), undefined)

@@ -1,6 +1,7 @@
-/** Requests that wait for a connection with the token of an account that ends meanwhile. Threat T91. */
+/** Requests that wait for a connection with the token of an account that ends meanwhile, or is another one. Threat T91. */
 import t from 'tap'
 import { startAccountProvider } from '../fixtures/account-provider.ts'
+import { fetchDocumented } from '../fixtures/documented.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { secureCaFile, secureName, startSecureOrigin } from '../fixtures/origin.ts'
 
@@ -17,6 +18,10 @@ const gateway = await startGateway(t, {
   config: {
     System: { PublicUrl: 'https://gateway.example', Server: { Threads: 1 } },
     Proxy: { CaFile: secureCaFile, MaxConnectionsPerOrigin: 1 },
+    Policies: [
+      { name: 'allow-all', default: 'Allow' },
+      { name: 'asks', default: 'Hitl' },
+    ],
     Credentials: [{ Name: 'mail', Type: 'Connect', Issuer: provider.url, ClientId: 'gateway', ClientAuth: 'None' }],
     Upstreams: [{ Host: `${secureName}:${upstream.port}`, Credential: 'mail', Paths: ['/mail'] }],
   },
@@ -24,8 +29,8 @@ const gateway = await startGateway(t, {
 const agent = await gateway.agent()
 const other = await gateway.agent()
 
-async function connect(login: string): Promise<void> {
-  const { text } = await gateway.manage('POST', '/credentials/mail/connect', { agentId: agent.id })
+async function connect(login: string, { id: agentId } = agent): Promise<void> {
+  const { text } = await gateway.manage('POST', '/credentials/mail/connect', { agentId })
   const { url, session } = JSON.parse(text)
   const given = { session, ...provider.consent(url, login) }
   t.equal((await gateway.manage('POST', '/credentials/mail/connected', given)).status, 200)
@@ -39,13 +44,16 @@ const inLine = (count: number) =>
   )
 
 /** What a request gets that waits for the only connection while something happens. */
-async function waiting(meanwhile: () => Promise<unknown>): Promise<{ readonly status: number; readonly text: string }> {
+async function waiting(
+  meanwhile: () => Promise<unknown>,
+  { token } = agent,
+): Promise<{ readonly status: number; readonly text: string }> {
   const occupied = gateway.proxy(other.token, `${upstream.url}/slow`)
   await eventually(
     () => slow.length,
     count => count === 1,
   )
-  const waits = gateway.proxy(agent.token, `${upstream.url}/mail`)
+  const waits = gateway.proxy(token, `${upstream.url}/mail`, { headers: { 'Idempotency-Key': 'one' } })
   await inLine(1)
   await meanwhile()
   slow.pop()?.()
@@ -66,6 +74,24 @@ t.test('once an account is disconnected, a request that waited is not sent with 
 t.test('once another account is connected, a request that waited is sent with the token of that one', async t => {
   await connect('second')
   t.match(await waiting(() => connect('third')), { status: 200, text: /canary-third/ })
+})
+
+t.test('a request that a grant lets pass once is sent although it begins again', async t => {
+  const [asks, reviewer] = [await gateway.agent({ policyName: 'asks' }), await gateway.agent({ roles: ['reviewer'] })]
+  await connect('first', asks)
+  const held = await gateway.proxy(asks.token, `${upstream.url}/mail`)
+  await held.body?.cancel()
+  const approved = await fetchDocumented(`${gateway.url}/hitl/${held.headers.get('gateway-hitl-id')}/approve`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${reviewer.token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ grant: { minutes: 10, maxUses: 1 } }),
+  })
+  t.match(await approved.text(), /canary-first/)
+  t.match(await waiting(() => connect('second', asks), asks), { status: 200, text: /canary-second/ })
+  const id = approved.headers.get('gateway-hitl-grant')
+  const { items } = JSON.parse((await gateway.manage('GET', `/audit?subject=${id}`)).text)
+  t.match(items, [{ action: 'hitl.grant.use', details: { uses: 1 } }, { action: 'hitl.grant' }])
+  t.equal(items.length, 2, 'one use')
 })
 
 t.test('a request whose account changes again and again while it waits is told to come again', async t => {

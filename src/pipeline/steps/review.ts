@@ -29,9 +29,13 @@ async function useGrantOrAsk(exchange: Sendable, parts: Parts): Promise<StepOutc
 }
 
 /** Refuses a request that needs no review if its idempotency key names a request that was or may be sent after review. */
-export function checkKey({ agent, effect, fields }: Decided, { queue }: Parts): StepResult {
-  if (fields.idempotencyKey === undefined || effect === 'Hitl') return undefined
-  return queue.checkKey(agent.id, fields.idempotencyKey)
+export function checkKey(exchange: Decided, parts: Parts): StepResult {
+  const { agent, effect, fields, takenKey } = exchange
+  const { idempotencyKey: key } = fields
+  if (key === undefined || effect === 'Hitl') return undefined
+  const check = () => parts.queue.checkKey(agent.id, key)
+  // A grant let it pass before it began again.
+  return takenKey === undefined ? check() : freeKey(exchange, parts).then(check)
 }
 
 const tunnelNotHeld = refuse('tunnel_needs_review')
@@ -60,11 +64,17 @@ export async function useGrant(
   parts: Parts,
   prepare: Prepare | undefined,
 ): Promise<boolean | Refusal> {
+  const { usedGrant: before } = exchange
   const used = await usePrepared(exchange, parts, prepare)
-  exchange.grantId = undefined
-  if (used === undefined || used === 'asks') return false
+  const isWithdrawn = exchange.usedGrant !== before
+  exchange.grantId = exchange.usedGrant = undefined
+  if (used === undefined || used === 'asks') {
+    await freeKey(exchange, parts)
+    return false
+  }
   if (isRefusal(used)) return used
   exchange.grantId = used.grant.id
+  if (!isWithdrawn) exchange.usedGrant = used.grant
   exchange.takenKey = used.key
   if (exchange.isOver) await freeKey(exchange, parts)
   return true
@@ -74,12 +84,18 @@ export async function useGrant(
 async function usePrepared(exchange: Decided, parts: Parts, prepare: Prepare | undefined) {
   const { grants } = parts
   const held = suspensionOf(exchange, Buffer.alloc(0), parts)
-  if (prepare === undefined) return grants.use(held)
-  const covered = await grants.covers(held)
+  const use = () => {
+    const { usedGrant: grant, takenKey: key } = exchange
+    // It comes back with the use that it is taken for.
+    exchange.takenKey = undefined
+    return grants.use(held, { grant, key })
+  }
+  if (prepare === undefined) return use()
+  const covered = await grants.covers(held, exchange.usedGrant)
   if (covered !== true) return covered || undefined
   // The client may leave during each wait: what was reserved then would stay so, and a use of the grant would be lost.
   const refused = exchange.isOver ? left : await prepare()
-  return refused ?? (exchange.isOver ? left : grants.use(held))
+  return refused ?? (exchange.isOver ? left : use())
 }
 
 /** Nobody gets it. */

@@ -2,7 +2,8 @@
 import t from 'tap'
 import type { Decided } from '../../../src/pipeline/exchange.ts'
 import type { Parts } from '../../../src/pipeline/parts.ts'
-import { useGrant } from '../../../src/pipeline/steps/review.ts'
+import { forgetGrant } from '../../../src/pipeline/rights.ts'
+import { checkKey, useGrant } from '../../../src/pipeline/steps/review.ts'
 
 /** What `useGrant` does for a request whose client leaves at a step. */
 async function doneFor(leavesAt: 'covers' | 'prepare' | undefined): Promise<readonly string[]> {
@@ -44,4 +45,59 @@ t.test('a request reserves its budgets, then uses the grant', async t => {
 t.test('T77 one whose client leaves meanwhile reserves nothing more and uses no grant', async t => {
   t.strictSame(await doneFor('covers'), ['covers', 'refused'])
   t.strictSame(await doneFor('prepare'), ['covers', 'prepare', 'refused'])
+})
+
+/** A request that begins again after a grant has let it pass, and what is asked of grants. */
+function openUsed(answer: () => object | undefined) {
+  const asked: unknown[] = []
+  const [grant, key] = [
+    { id: 'g', uses: 1 },
+    { agentId: 'a', key: 'k', expiresAt: 1 },
+  ]
+  const exchange = {
+    ...{ isOver: false, method: 'GET', req: { rawHeaders: [] }, tokenNames: [], target: {}, agent: { id: 'a' } },
+    fields: { names: [], idempotencyKey: 'k' },
+    ...{ decision: { decision: 'Hitl' }, effect: 'Hitl', grantId: 'g', usedGrant: grant, takenKey: key },
+  }
+  const parts = {
+    grants: {
+      use: async (_: unknown, before: unknown) => {
+        asked.push(before)
+        return answer()
+      },
+      releaseKey: async (freed: unknown) => void asked.push({ freed }),
+    },
+    queue: { checkKey: async () => void asked.push('checked') },
+    watch: { underway: (isMeant: (one: object) => boolean) => [exchange].filter(isMeant) },
+    ...{ config: { Proxy: { Via: false } }, clientIpOf: () => '127.0.0.1' },
+  }
+  return { ...{ asked, grant, key, parts: parts as unknown as Parts }, exchange: exchange as unknown as Decided }
+}
+
+t.test('a request that begins again keeps its use of a grant, unless that is withdrawn meanwhile', async t => {
+  for (const isWithdrawn of [false, true]) {
+    const { asked, exchange, grant, key, parts } = openUsed(() => {
+      if (isWithdrawn) forgetGrant('g', parts)
+      return { grant, key }
+    })
+    t.equal(await useGrant(exchange, parts, undefined), true)
+    t.strictSame(asked, [{ grant, key }])
+    t.strictSame([exchange.grantId, exchange.takenKey], ['g', key])
+    t.equal(exchange.usedGrant, isWithdrawn ? undefined : grant)
+  }
+})
+
+t.test('one that no grant lets pass any more, or nobody need review, has its key back', async t => {
+  const held = openUsed(() => undefined)
+  held.exchange.takenKey = undefined
+  t.equal(await useGrant(held.exchange, held.parts, undefined), false)
+  t.strictSame(held.asked, [{ grant: held.grant, key: undefined }], 'the key is that of the use')
+  const asks = openUsed(() => undefined)
+  Object.assign(asks.parts.grants, { covers: async () => true })
+  t.equal(await useGrant(asks.exchange, asks.parts, () => 'asks'), false)
+  t.strictSame(asks.asked, [{ freed: asks.key }])
+  const { asked, exchange, key, parts } = openUsed(() => undefined)
+  exchange.effect = 'Allow'
+  await checkKey(exchange, parts)
+  t.strictSame([asked, exchange.takenKey], [[{ freed: key }, 'checked'], undefined])
 })
