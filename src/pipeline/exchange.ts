@@ -205,12 +205,16 @@ export class Exchange {
     if (ending === 'refused' && refusal !== undefined) return refusalKinds[refusal].status
     // The head of a WebSocket, and that of a tunnel, goes past `res`.
     if (this.upstreamStatus === 101) return 101
-    if (this.addressing.road === 'tunnel' && this.sentAt !== undefined && ending !== 'aborted') return 200
+    if (this.isTunnel && this.sentAt !== undefined && ending !== 'aborted') return 200
     return res.headersSent ? res.statusCode : 0
   }
 
   get isApproved(): boolean {
     return false
+  }
+
+  get isTunnel(): boolean {
+    return this.addressing.road === 'tunnel'
   }
 
   get subjectToken(): SubjectToken | undefined {

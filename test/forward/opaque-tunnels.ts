@@ -1,4 +1,4 @@
-/** Tunnels that the gateway does not open: CONNECT is decided by host and port. Threats T02, T20, T72. */
+/** Tunnels that the gateway does not open: CONNECT is decided by host and port. Threats T02, T20, T72, T83. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'
@@ -80,6 +80,33 @@ t.test('TunnelHosts are not opened, and other hosts are', async t => {
   const opened = await openTunnel(t, mixed, { to: `127.0.0.1:${plain.port}`, authorization })
   opened.write('GET / HTTP/1.1\r\nHost: other.test\r\n\r\n')
   t.match(await opened.closed(), /HTTP\/1\.1 421 /)
+})
+
+t.test('T83 a tunnel gets no credential: it waits for none, and a rule that names one refuses it', async t => {
+  const own = await startForward(t, {
+    ...secureSetup,
+    alone: 'its upstreams have credentials',
+    config: merge(secureSetup.config ?? {}, {
+      ForwardProxy: { Https: 'Tunnel' },
+      Credentials: [{ Name: 'shop', Type: 'Connect', Issuer: 'https://idp.test', ClientId: 'me', ClientAuth: 'None' }],
+      Upstreams: [{ Host: to, Credential: 'shop' }],
+    }),
+  })
+  const connect = () => own.exchange(t, connectBytes({ to, authorization: `Bearer ${agent.token}` }))
+  const rule = {
+    name: 'shop',
+    effect: 'Allow',
+    conditions: [{ field: 'input.host', operator: 'eq', value: 'idp.test' }],
+  }
+  await own.policy({ name: 'chosen', default: 'Deny', rules: [rule] })
+  const agent = await own.agent({ policyName: 'chosen' })
+  const tunnel = await openTunnel(t, own, { to, authorization: `Bearer ${agent.token}` })
+  const client = await secureIn(tunnel, 'idp.test')
+  const chosen = { name: 'chosen', default: 'Deny', rules: [{ ...rule, credential: 'shop' }] }
+  t.equal((await own.manage('PUT', '/policies/chosen', chosen)).status, 200)
+  await client.closed()
+  t.match(await connect(), /^HTTP\/1.1 403 Credential conflict: The rule for this request names a credential\./)
+  for (const line of await own.exchanges(2)) t.equal(line.credential, undefined)
 })
 
 t.test('the policy decides method, host and port, and sees neither path, fields nor body', async t => {

@@ -26,10 +26,7 @@ const unusedMembers = ({ id, agentId, keyId, clientIp, origin, cause, ms }: Unus
   text('cause', cause) +
   number('ms', rounded(ms))
 
-const openedWords = (exchange: Exchange): string => (isTunnel(exchange) ? 'tunnel opened' : 'websocket opened')
-
-/** A CONNECT, which has no path. */
-const isTunnel = ({ addressing }: Exchange): boolean => addressing.road === 'tunnel'
+const openedWords = (exchange: Exchange): string => (exchange.isTunnel ? 'tunnel opened' : 'websocket opened')
 
 function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
   return (
@@ -68,7 +65,7 @@ function callMembers(exchange: Exchange, { clientIpOf }: EndParts): string {
     plain('road', exchange.addressing.road) +
     plain('tunnel', exchange.addressing.tunnel?.id) +
     plain('origin', target?.origin.key) +
-    (target === undefined || isTunnel(exchange) ? '' : text('path', redactPath(target.path))) +
+    (target === undefined || exchange.isTunnel ? '' : text('path', redactPath(target.path))) +
     number('status', exchange.status)
   )
 }

@@ -66,6 +66,10 @@ export class ApprovedCall implements Call {
     return true
   }
 
+  get isTunnel(): boolean {
+    return false
+  }
+
   get method(): string {
     return this.request.method
   }

@@ -33,6 +33,8 @@ export interface Call {
   readonly requestId: string | undefined
   /** A person has approved it: it is sent once at most. */
   readonly isApproved: boolean
+  /** CONNECT to a host that is not opened: nothing of what follows can be read, or added. */
+  readonly isTunnel: boolean
   /** The call was ended, or nobody waits for its answer: no more work may be done for it. */
   readonly isOver: boolean
   permit: Permit | undefined

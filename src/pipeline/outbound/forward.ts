@@ -40,7 +40,7 @@ import { WebSocketSender } from './web-socket.ts'
 export function forward(exchange: Sendable, parts: Parts, again: Again): 'again' | undefined {
   // Nothing else would cancel the request of a client that has left.
   if (exchange.isOver) return undefined
-  if (exchange.addressing.road === 'tunnel') return openTunnel(exchange, parts, again)
+  if (exchange.isTunnel) return openTunnel(exchange, parts, again)
   if (exchange.resolution === undefined) throw new Error('cannot happen: sent before its destination was checked')
   exchange.continue()
   const request = upstreamRequest(exchange, parts)

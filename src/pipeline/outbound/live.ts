@@ -91,7 +91,7 @@ export const live: CallKind<Admitted> = {
   viewOf: (exchange, parts) => new LiveView(exchange, parts),
   bodyOf(exchange, parts) {
     const { body } = exchange
-    if (isTunnel(exchange)) return unreadable
+    if (exchange.isTunnel) return unreadable
     return body === undefined
       ? receiveBody(exchange, parts.config.Proxy.MaxEvaluatedBodyBytes, parts)
       : { bytes: body, complete: true }
@@ -106,8 +106,6 @@ export const live: CallKind<Admitted> = {
   },
 }
 
-/** CONNECT to a host that is not opened: what follows cannot be read. */
-const isTunnel = ({ addressing }: Admitted): boolean => addressing.road === 'tunnel'
 const unreadable: HeldBody = { bytes: Buffer.alloc(0), complete: false }
 
 /** The refusal for each source of a denial other than the policy. */
@@ -150,6 +148,8 @@ export function stillAllows(exchange: Decided, parts: OutboundParts, repeats: bo
   if (rulebook === exchange.rulebook && !repeats) return true
   const found = decideHead(rulebook, new LiveView(exchange, parts))
   if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
+  // A tunnel gets none.
+  if (exchange.isTunnel && !('need' in found) && found.credential) return false
   exchange.rulebook = rulebook
   return true
 }
@@ -168,7 +168,7 @@ class LiveView extends RequestView<Admitted> {
   #rawHeaders: readonly string[] | undefined
 
   constructor(exchange: Admitted, parts: OutboundParts, contentLength = exchange.fields.contentLength) {
-    super(exchange, isTunnel(exchange) ? -1 : contentLength, parts)
+    super(exchange, exchange.isTunnel ? -1 : contentLength, parts)
   }
 
   get mcp(): McpHeads | undefined {
@@ -180,7 +180,7 @@ class LiveView extends RequestView<Admitted> {
   get rawHeaders(): readonly string[] {
     const { rawHeaders, fields, tokenNames, addressing } = this.call
     // Those of CONNECT are for the gateway.
-    if (isTunnel(this.call)) return none
+    if (this.call.isTunnel) return none
     const isHiddenByName = tokenNames.length <= 1 && addressing.standsFor === undefined && addressing.road === undefined
     this.#rawHeaders ??= withoutNominated(isHiddenByName ? rawHeaders : withoutTokens(rawHeaders, tokenNames), fields)
     return this.#rawHeaders

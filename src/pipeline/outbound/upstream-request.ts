@@ -20,12 +20,18 @@ import type { Call, CallKind } from './call.ts'
 export function pickCredentials(call: Call, { credentials }: OutboundParts): Refusal | undefined {
   const chosen = call.decision?.credential
   call.credentials = undefined
-  if (credentials.areNone && !chosen) return undefined
+  if (!chosen && (credentials.areNone || call.isTunnel)) return undefined
+  if (call.isTunnel) return noneInTunnel
   const picked = credentials.pick(call, chosen)
   if (isRefusal(picked)) return picked
   call.credentials = picked
   return chunkProblem(call)
 }
+
+const noneInTunnel = refuse(
+  'credential_conflict',
+  'The rule for this request names a credential. The gateway adds none in a tunnel that it does not open.',
+)
 
 /**
  * A body in signed chunks leaves without them, so nobody may have read it with them: texts that are divided among chunks would

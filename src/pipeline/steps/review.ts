@@ -41,8 +41,8 @@ export function checkKey(exchange: Decided, parts: Parts): StepResult {
 const tunnelNotHeld = refuse('tunnel_needs_review')
 
 /** Why the request cannot be held for a person; undefined when it can. */
-function heldProblem({ addressing, fields }: Decided) {
-  if (addressing.road === 'tunnel') return tunnelNotHeld
+function heldProblem({ isTunnel, fields }: Decided) {
+  if (isTunnel) return tunnelNotHeld
   return fields.webSocket ? notHeld : undefined
 }
 
@@ -141,7 +141,7 @@ function reserveSpend(exchange: Sendable, parts: Parts): Reserving | Promise<Res
 }
 
 const liveCall: CallShape<Sendable, Parts> = {
-  isStream: ({ fields, addressing }) => fields.webSocket || addressing.road === 'tunnel',
+  isStream: ({ fields, isTunnel }) => fields.webSocket || isTunnel,
   bodyOf,
 }
 
