@@ -1,4 +1,4 @@
-/** WebSockets: which handshakes pass, what an open one may do, and what ends it. T66. */
+/** WebSockets: which handshakes pass, what an open one may do, and what ends it. T66, T83. */
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -35,7 +35,10 @@ async function startUpstream(t: Test, answer = switching(accepted)) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen, open }
 }
 
-const config = { Proxy: { AllowUpgrade: ['127.0.0.1'] } }
+const config = {
+  Proxy: { AllowUpgrade: ['127.0.0.1'] },
+  Credentials: [{ Name: 'other', Type: 'Connect', Issuer: 'https://idp.test', ClientId: 'me', ClientAuth: 'None' }],
+}
 const gateway = await startGateway(t, { config })
 const usual = [
   'Connection: keep-alive, Upgrade',
@@ -250,6 +253,17 @@ t.test('a policy that no longer allows it ends a tunnel, one that still does not
   await raw.closed()
   const lines = () => gateway.log.filter(({ status, ending }) => status === 101 && ending === 'broken')
   t.match((await eventually(lines, ({ length }) => length === 4)).at(-1), { refusal: 'policy_denied' })
+})
+
+t.test('T83 a tunnel ends when its rule names another credential than the one it was opened with', async t => {
+  const policyName = await gateway.policy({ name: 'ws-credential', default: 'Allow' })
+  const { token } = await gateway.agent({ policyName })
+  const { raw } = await opened(t, { token })
+  const conditions = [{ field: 'input.host', operator: 'eq', value: '127.0.0.1' }]
+  const rules = [{ name: 'other', effect: 'Allow', credential: 'other', conditions }]
+  const answer = await gateway.manage('PUT', `/policies/${policyName}`, { name: policyName, default: 'Deny', rules })
+  t.equal(answer.status, 200)
+  await raw.closed()
 })
 
 t.test('a tunnel ends when time, trust or counters no longer allow its handshake', async t => {

@@ -148,8 +148,8 @@ export function stillAllows(exchange: Decided, parts: OutboundParts, repeats: bo
   if (rulebook === exchange.rulebook && !repeats) return true
   const found = decideHead(rulebook, new LiveView(exchange, parts))
   if (parts.config.Policy.Mode !== 'observe' && ('need' in found || found.decision !== 'Allow')) return false
-  // A tunnel gets none.
-  if (exchange.isTunnel && !('need' in found) && found.credential) return false
+  // It was opened with that of its decision, and is used on with it.
+  if (!('need' in found) && found.credential !== exchange.decision.credential) return false
   exchange.rulebook = rulebook
   return true
 }
