@@ -24,6 +24,10 @@ const idp = await startSecureOrigin(t, (req, res) => {
       res.end('{"model":"m","usage":{"prompt_tokens":3,"completion_tokens":4}}')
       return
     }
+    if (req.url === '/first?reason') {
+      res.writeHead(200, `no rights for ${authorization}`, { 'content-length': 0 }).end()
+      return
+    }
     res.writeHead(isAccepted ? 200 : 401, { 'x-echo': `got ${authorization}`, 'www-authenticate': 'Bearer realm=x' })
     res.end(isAccepted ? 'fine' : 'who are you?')
     return
@@ -96,6 +100,13 @@ t.test('an upstream that echoes the value shows it to nobody, and its challenge 
   t.equal(answer.headers.get('x-echo'), 'got Bearer [redacted]')
   t.equal(answer.headers.get('www-authenticate'), null)
   t.equal(answer.headers.get('gateway-upstream-www-authenticate'), 'Bearer realm=x')
+})
+
+t.test('nor does one that says it in its reason', async t => {
+  for (const time of ['once', 'a head that is known', 'again']) {
+    const { status, statusText } = await call('/first?reason')
+    t.strictSame([status, statusText], [200, 'no rights for Bearer [redacted]'], time)
+  }
 })
 
 t.test('after a 401 the token is renewed once, and the request is sent once more', async t => {

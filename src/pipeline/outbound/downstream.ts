@@ -18,7 +18,7 @@ import { AnswerBody, oneStringBytes } from './answer-body.ts'
 import { answerFields, answerStatus } from './answer-fields.ts'
 import { pairs } from './interim.ts'
 import type { LastBytes } from './last-bytes.ts'
-import { guardFields } from './upstream-request.ts'
+import { guardFields, guardHead } from './upstream-request.ts'
 
 /** Responses up to this length are sent in one write with their head, bytes. */
 const oneWriteBytes = 65_536
@@ -27,7 +27,7 @@ const oneWriteBytes = 65_536
 const bodiless = new Set([204, 304])
 
 /**
- * Whether the head of its answer depends on the upstream alone, but for the request id and values to hide (`guardFields`), and
+ * Whether the head of its answer depends on the upstream alone, but for the request id and values to hide (`guardHead`), and
  * the connection is kept.
  */
 function isUsual(exchange: Sendable): boolean {
@@ -71,11 +71,11 @@ export abstract class Downstream implements AgentOutput {
   /** Ends the exchange. An upstream request that is under way is aborted, so that it cannot look complete. */
   protected abstract cutOff(refusal: Refusal): void
 
-  protected passHead(head: ResponseHead): void {
-    const guarded = guardFields(head.fields, this.exchange, this.parts)
-    const known = guarded === head.fields && isUsual(this.exchange) ? head.known : undefined
+  protected passHead(received: ResponseHead): void {
+    const head = guardHead(received, this.exchange, this.parts)
+    const known = head === received && isUsual(this.exchange) ? head.known : undefined
     if (known?.fits(this.exchange.res)) known.write(this.exchange.res, this.exchange.requestId)
-    else if (this.#shapeHead(head, guarded)) return
+    else if (this.#shapeHead(head)) return
     else if (known?.isNew) this.#remember(known, head)
     const { contentLength = 0 } = head
     this.#missing = contentLength <= oneWriteBytes ? contentLength : 0
@@ -88,10 +88,10 @@ export abstract class Downstream implements AgentOutput {
   }
 
   /** Writes the head, unless a reader of the answer does so. Returns whether one has it. */
-  #shapeHead(head: ResponseHead, guarded: readonly string[]): boolean {
+  #shapeHead(head: ResponseHead): boolean {
     const { res, req, interests, requestId, rateFields, spend } = this.exchange
     const { budgets } = this.parts
-    const fields = answerFields(guarded, this.exchange)
+    const fields = answerFields(head.fields, this.exchange)
     fields.push(requestIdField, requestId)
     if (rateFields !== undefined) fields.push(...rateFields)
     if (spend !== undefined && budgets !== undefined) fields.push(...answerLimits(spend, head.fields, budgets))

@@ -10,7 +10,7 @@ import { receivedVersion } from '../../http/accept.ts'
 import { upstreamFields } from '../../http/headers.ts'
 import { sendReply } from '../../http/respond.ts'
 import { credentialEchoes } from '../../telemetry/layout.ts'
-import type { UpstreamRequest } from '../../upstream/handler.ts'
+import type { ResponseHead, UpstreamRequest } from '../../upstream/handler.ts'
 import type { Interest } from '../answers/interest.ts'
 import type { Checked, Exchange, Sendable } from '../exchange.ts'
 import type { OutboundParts, Parts } from '../parts.ts'
@@ -117,6 +117,18 @@ export function guardFields(
   const { fields: guarded, echoes } = withoutEchoes(fields, credentials)
   if (echoes > 0) metrics.add(credentialEchoes, echoes)
   return guarded
+}
+
+/** The head of an answer in the same way, the same object when it shows no value. Some servers say in the reason what they refuse. */
+export function guardHead(
+  head: ResponseHead,
+  call: Pick<Call, 'credentials'>,
+  parts: Pick<OutboundParts, 'metrics'>,
+): ResponseHead {
+  if (call.credentials === undefined) return head
+  const fields = guardFields(head.fields, call, parts)
+  const [, reason = ''] = guardFields(['', head.reason], call, parts)
+  return fields === head.fields && reason === head.reason ? head : { ...head, fields, reason }
 }
 
 /** Whether what was placed may still be sent: an account may have been disconnected while the request waited for a connection. */
