@@ -107,11 +107,18 @@ function withoutValues(text: string, added: readonly SentCredential[]): string {
     // Most fields are shorter than a token, encoded or not.
     if (value.length < leastEcho || rest.length < value.length) continue
     rest = rest.replaceAll(value, redacted)
-    // Encoded it is the same, or has this sign.
-    if (rest.includes('%')) rest = rest.replaceAll(encodeURIComponent(value), redacted)
+    // Encoded it is the same, or has one of these signs.
+    if (!/[%+]/.test(rest)) continue
+    rest = rest.replaceAll(encodeURIComponent(value), redacted)
+    // In other letters, or with more signs encoded, it is not worth finding where it stands.
+    if (decoded(rest).includes(value) || decoded(rest.replaceAll('+', ' ')).includes(value)) return redacted
   }
   return rest
 }
+
+/** Values are ASCII. */
+const decoded = (text: string): string =>
+  text.replaceAll(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
 /** A credential, as far as people and records see it. */
 interface PlacedCredential {
