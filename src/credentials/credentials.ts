@@ -238,7 +238,9 @@ function placeOne(
   { message, origin, now }: { readonly message: AwsMessage; readonly origin: Origin; readonly now: number },
 ): { readonly sent: string; readonly changed: AwsSigned } {
   const { value } = state
-  if (scope === undefined) return { sent: value, changed: withCredential(message, place, prefix + value) }
+  // An answer may show what stands behind the scheme alone.
+  if (scope === undefined)
+    return { sent: value.replace(/^Basic /, ''), changed: withCredential(message, place, prefix + value) }
   const keys = keysIn(state)
   // As the Host field has it.
   const host = origin.key.slice(`${origin.scheme}://`.length)

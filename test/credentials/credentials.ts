@@ -239,6 +239,9 @@ t.test('a value that ends while its request is prepared is sent', async t => {
   table.set({ ...shop, version: 2, value: undefined, freshUntil: 0 })
   t.equal(credentials.place(picked, messageOf('/'), target.origin), undefined, 'it was taken back')
   t.equal(picked[0]?.sent?.value, 'n-1', 'what was sent before is still kept out of answers')
+  table.set({ ...shop, version: 3, value: 'Basic dXNlcjpwYXNz' })
+  t.match(credentials.place(picked, messageOf('/'), target.origin)?.fields.at(-1), /Basic dXNlcjpwYXNz$/)
+  t.equal(picked[0]?.sent?.value, 'dXNlcjpwYXNz', 'also without the scheme')
 })
 
 t.test('after a 401 all credentials of a request must be fresh, and one of them new', async t => {
