@@ -2,14 +2,14 @@
  * `npm test`: lint, types, unused code, then every test with its coverage. The last line is `N passed, N failed`, and the
  * one above says what did not run. Arguments are test files to run alone, without the other checks and without coverage.
  *
- * Each file is a program that prints TAP. Many run in one process, as they load much the same, but for those that measure
- * their process. The runner of tap loads its own hooks into every thread of every process, which takes as long again as
- * all the tests.
+ * Each file is a program that prints TAP. Those of a folder run in one process, as they load much the same, but for those
+ * that measure their process. The runner of tap loads its own hooks into every thread of every process, which takes as
+ * long again as all the tests.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleOptions, bundleWorkers } from './fixtures/bundle.ts'
 import { consoleBuild } from './fixtures/console-build.ts'
@@ -50,14 +50,8 @@ const alsoInFleet = [
 /** Files that look at their whole process: it is their own. */
 const looksAtProcess =
   /fixtures\/(memory|cpu-time|long-life|fleet\/fault)\.ts|process\.(\w*Usage|on|env\[.*\] =)|\/proc\/self|mock\.timers/
-/** Most files of one process. Its start and its first gateway take as long as three files do. */
-const mostFiles = 25
-/** Most files of a run for which nothing is made beforehand. */
-const mostShort = 10
-/** Most starts in the files of one process, so that none runs much longer than others. */
-const mostStarts = 60
-/** What starts a gateway, an upstream, a window of the console or a program: they take most of the time of a file. */
-const starts = /\b(start[A-Z]\w*|runMain|runTool|spawn\w*|signedIn|window|createSchema)\(/g
+/** Most files of one process: the last one ends when one process alone still runs. */
+const mostFiles = 10
 /** The longest go first, so that none is left to run alone at the end. */
 const longest = [
   'test/cli/serve.ts',
@@ -65,6 +59,7 @@ const longest = [
   'test/lifecycle/log-fails.ts',
   'test/proxy/own-shortage.ts',
   'test/policy/turns/turns.ts',
+  'test/storage/long-life/idle.ts',
 ]
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -143,40 +138,29 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
   if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
-interface Group {
-  readonly files: string[]
-  starts: number
-}
-
-/** Divides the files among processes, always in the same way. Those with the most starts go first: the last end soon. */
+/** Divides the files among processes: those of a folder, some at a time. */
 function divided(files: readonly string[]): readonly (readonly string[])[] {
-  const texts = files.map(file => readFileSync(join(root, file), 'utf8'))
-  const counts = texts.map(text => text.match(starts)?.length ?? 0)
-  const most = Math.min(mostStarts, Math.ceil(counts.reduce((sum, count) => sum + count, 0) / jobs))
-  const groups: Group[] = []
-  const open = new Map<string, Group>()
-  for (const [index, file] of files.entries()) {
-    const count = counts[index]!
-    const isAlone = longest.includes(file) || looksAtProcess.test(texts[index]!)
-    const kind = `${isMeasured(file)} ${ofThreads.test(file)}`
-    const known = isAlone ? undefined : open.get(kind)
-    const hasPlace = known !== undefined && known.files.length < mostFiles && known.starts + count <= most
-    const group = hasPlace ? known : { files: [], starts: 0 }
-    if (!hasPlace) groups.push(group)
-    if (!isAlone) open.set(kind, group)
-    group.files.push(file)
-    group.starts += count
+  const groups: string[][] = []
+  const open = new Map<string, string[]>()
+  for (const file of files) {
+    const isAlone = longest.includes(file) || looksAtProcess.test(readFileSync(join(root, file), 'utf8'))
+    const kind = `${dirname(file)} ${isMeasured(file)}`
+    let group = isAlone ? undefined : open.get(kind)
+    if (group === undefined || group.length === mostFiles) {
+      group = []
+      groups.push(group)
+      if (!isAlone) open.set(kind, group)
+    }
+    group.push(file)
   }
-  const isFirst = ({ files: [first = ''] }: Group): boolean => longest.includes(first)
-  const order = groups.toSorted((a, b) => Number(isFirst(b)) - Number(isFirst(a)) || b.starts - a.starts)
-  return order.map(group => group.files)
+  return groups
 }
 
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */
 async function runAll(files: readonly string[], measured: boolean): Promise<void> {
   const waiting = [...divided(files)]
   // Writing them takes as long as twenty gateways gain.
-  const isLong = files.length > mostShort
+  const isLong = files.length > mostFiles
   const workers = isLong ? await bundleWorkers() : undefined
   const empty = isLong ? await emptyDatabase() : undefined
   if (empty !== undefined) env['GATEWAY_TEST_DATABASE'] = empty.file
