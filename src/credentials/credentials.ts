@@ -128,16 +128,17 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
     pick: (request, chosen) => (chosen ? pickChosen(entries, request, chosen) : pick(entries, request)),
     ready,
     place(picked, message, origin) {
-      const found = statesOf(picked, table)
+      const states = statesOf(picked, table)
+      if (states === undefined) return undefined
       let placed = message
-      for (const [at, state] of found?.entries() ?? []) {
+      for (const [at, state] of states.entries()) {
         const one = picked[at]!
         const { sent, changed } = placeOne(one, state, { message: placed, origin, now: options.clock.now() })
         one.sent = { value: sent, version: state.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
       }
-      return found && placed
+      return placed
     },
     areLatest: picked => picked.every(one => !isNamed(one) || !one.sent || table.versionOf(one) === one.sent.version),
     hold: picked =>

@@ -1,4 +1,4 @@
-/** Reads the short escapes of JSON by SIMD: what stands between escapes is copied, sixteen bytes at a time. */
+/** Reads escapes by SIMD: what stands between them is copied, sixteen bytes at a time, and the short ones of JSON are read with it. */
 import { type EscapeSyntax, jsonEscapes, shortEscapes, writeUnit } from './escapes.ts'
 import {
   all,

@@ -12,7 +12,6 @@ export const block = {
   if: 0x04,
   else: 0x05,
   end: 0x0b,
-  branch: 0x0c,
   branchIf: 0x0d,
   return: 0x0f,
   empty: 0x40,

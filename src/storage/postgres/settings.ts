@@ -1,5 +1,4 @@
 /** The address of the database as it is configured, checked. */
-
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
