@@ -3,10 +3,9 @@
  * go on. After the change was answered nothing counts, nothing is told and nothing leaves.
  */
 
-import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
-import type { TestAgent } from '../fixtures/gateway.ts'
+import { eventually, type TestAgent } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { type Review, startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
@@ -72,14 +71,14 @@ const places: Readonly<Record<string, Cell>> = {
     const id = await review.hold('/held')
     const raw = await openRaw(t, review.port)
     raw.write(`POST /hitl/${id}/approve HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
-    raw.write('Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
-    // A whole call later the head of the first was read.
-    await review.call('GET', `/hitl/status/${id}`)
-    // That call, on another connection, may overtake the first one; nothing tells from outside that the first one waits.
-    await setTimeout(300)
+    raw.write('Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
+    // It is let in before it is asked for its body.
+    t.match(await raw.until(/\r\n\r\n/), /^HTTP\/1\.1 100 /)
+    raw.write('{')
     t.equal((await take(review, reviewer)).status, 200)
     raw.write('}')
-    t.equal(outcomeIn(await raw.until(/\r\n\r\n/)), outcome)
+    const [, answer = ''] = (await raw.until(/\r\n\r\n.+\r\n\r\n/s)).split('\r\n\r\n')
+    t.equal(outcomeIn(answer), outcome)
   },
   async 'stream of events'(t, review, { take }) {
     const reviewer = await review.newReviewer()
@@ -92,11 +91,13 @@ const places: Readonly<Record<string, Cell>> = {
   async 'long status wait'(t, review, { take, outcome }) {
     const reviewer = await review.newReviewer()
     const id = await review.hold('/held')
-    // Over a connection that is open: the next call could overtake one that has yet to connect.
+    const timers = t.capture(globalThis, 'setTimeout', globalThis.setTimeout)
     const raw = await openRaw(t, review.port)
     raw.write(`GET /hitl/status/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
     raw.write('Prefer: wait=50\r\n\r\n')
-    await review.call('GET', `/hitl/status/${id}`)
+    // Its time begins once it is let in; the API is answered in this process, whatever thread the call came to.
+    await eventually(timers, calls => calls.some(({ args: [, ms] }) => ms === 50_000))
+    timers.restore()
     t.equal((await take(review, reviewer)).status, 200)
     t.equal(outcomeIn(await raw.until(/\r\n\r\n/)), outcome)
   },
