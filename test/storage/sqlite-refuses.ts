@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { openSqliteTrail } from '../../src/storage/sqlite/trail.ts'
+import { isCurrent, schemaDigest } from '../../src/storage/sqlite/version.ts'
 import { openSqliteStore } from '../fixtures/sqlite.ts'
 import { testdir } from '../fixtures/testdir.ts'
 import { agent, entry } from './contract/samples.ts'
@@ -65,6 +66,14 @@ t.test('a file with a page of agents overwritten is refused', async t => {
   const page = Math.floor(bytes.indexOf('agent-100') / 4_096)
   bytes.fill(0xa5, page * 4_096, (page + 1) * 4_096)
   await refused(t, testdir(t, { 'gateway.db': bytes }), /not a valid gateway database/)
+})
+
+t.test('a database of this version is known by the digest of its schema', async t => {
+  const made = new DatabaseSync(join(testdir(t, { 'gateway.db': sound }), 'gateway.db'))
+  t.teardown(() => made.close())
+  t.ok(isCurrent(made), `currentSchema of src/storage/sqlite/version.ts must be ${schemaDigest(made)}`)
+  made.exec('drop trigger hitl_gone')
+  t.notOk(isCurrent(made))
 })
 
 t.test('a database with a schema step of another version is refused', async t => {

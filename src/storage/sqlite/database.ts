@@ -20,7 +20,7 @@ import { flush } from './flush.ts'
 import { contradiction, createMarker, markFile } from './mark.ts'
 import type { WorkerOptions } from './protocol.ts'
 import { createTriggers } from './triggers.ts'
-import { versionProblem } from './version.ts'
+import { isCurrent, versionProblem } from './version.ts'
 
 /** The steps of a file. */
 export const migrations: Record<string, Migration> = {
@@ -71,7 +71,7 @@ export async function openDatabase({
     const opened = connect(file)
     opened.connection.exec('pragma journal_mode = wal')
     if (maxPages !== undefined) opened.connection.exec(`pragma max_page_count = ${maxPages}`)
-    await migrateWhole(opened, migrations)
+    if (!isCurrent(opened.connection)) await migrateWhole(opened, migrations)
     const restored = await takeUp(opened, directory)
     opened.connection.exec(`pragma busy_timeout = ${busyTimeout}`)
     const mark = createMarker(directory, opened.connection)
@@ -199,7 +199,9 @@ export async function assertSound(file: string): Promise<void> {
   try {
     const damage = damageIn(connection)
     if (damage !== undefined) throw unsound(file, damage)
-    const problem = await versionProblem(kyselyOver(connection), kyselyOver(empty), migrations)
+    const problem = isCurrent(connection)
+      ? undefined
+      : await versionProblem(kyselyOver(connection), kyselyOver(empty), migrations)
     if (problem !== undefined) {
       throw new StartupError(
         `${file} was written by another version of the gateway (store_version: ${problem}). Run that version, or restore a backup of this one. To begin without its agents and audit trail, move the folder away.`,
