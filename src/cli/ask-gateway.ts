@@ -40,15 +40,24 @@ export class GatewayRefusal extends StartupError {}
  * @throws StartupError when it says no success; a GatewayRefusal when the call was wrong
  */
 export async function askGateway<T>(
-  { env }: Shell,
+  shell: Shell,
   { configuration, at, describe = ({ field, message }) => `${field}: ${message}` }: AskParts,
   call: Omit<JsonCall, 'token'>,
 ): Promise<T> {
   const gateway = await findGateway(configuration, at)
-  const token = env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
+  const token = await managementToken(shell, configuration, gateway)
   return answerOf<T>(gateway, { ...call, token }, ({ status, detail = unknown, errors }) =>
     [`${gateway.name} answered ${status}. ${detail}`, ...errors.map(describe)].join('\n  '),
   )
+}
+
+/** The token with which commands call: that of the caller, else one of the first admin. @throws StartupError */
+export async function managementToken(
+  { env }: Pick<Shell, 'env'>,
+  configuration: Configuration,
+  gateway: GatewayAddress,
+): Promise<string> {
+  return env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
 }
 
 /** Why there is no such answer. */

@@ -1,7 +1,6 @@
 /** Budgets of a running gateway: what is spent, and raises. */
 import type { BudgetView, HolderView } from '../budgets/view.ts'
-import { requestAdminToken } from './admin-token.ts'
-import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
+import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { findGateway, type JsonCall } from './gateway-address.ts'
 import { type Command, jsonHelp, misused, printResult, readArgs, type Shell, UsageError } from './shell.ts'
@@ -14,6 +13,7 @@ export const listing: Command = {
   help: `usage: agent-gateway budget list [--json] [--at ADDRESS] [--config FILE]
 
 Prints the budgets, and what all who have one have spent in the window that is open now.
+${gatewayHelp}
 
 ${usual}: ok, budgets
 ${configHelp}
@@ -42,6 +42,7 @@ export const showing: Command = {
   help: `usage: agent-gateway budget show NAME [--json] [--at ADDRESS] [--config FILE]
 
 Prints who has the budget, and what each has spent: the 200 that spent most.
+${gatewayHelp}
 
 ${usual}: ok, budget, items, totalCount
 ${configHelp}
@@ -67,7 +68,8 @@ export const raising: Command = {
   help: `usage: agent-gateway budget raise NAME HOLDER AMOUNT [--comment TEXT] [--json] [--at ADDRESS] [--config FILE]
 
 Adds to the limit of one holder (id of an agent, name of an owner or a policy, * of all together), in the window that is
-open now alone. The audit trail has it as a raise of the first admin.
+open now alone. The audit trail names the caller.
+${gatewayHelp}
 
   --comment TEXT why, for the audit trail
 ${usual}: ok, and the state after the raise
@@ -91,11 +93,11 @@ Examples:
   },
 }
 
-/** As the first admin. @throws StartupError when the gateway refuses it */
+/** @throws StartupError when the gateway refuses it */
 async function call<T>(shell: Shell, given: Parameters<typeof askedIn>[1], asked: JsonCall): Promise<T> {
   const { configuration, at } = askedIn(shell, given)
   const gateway = await findGateway(configuration, at)
-  const token = await requestAdminToken(configuration, gateway)
+  const token = await managementToken(shell, configuration, gateway)
   return answerOf<T>(gateway, { ...asked, token }, ({ status, detail = unknown, errors: [first] }) => {
     return `${gateway.name} answered ${status}. ${first === undefined ? detail : `${first.field} ${first.message}.`}`
   })

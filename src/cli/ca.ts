@@ -6,8 +6,7 @@ import { certificatesIn } from '../intercept/authority.ts'
 import { type NameConstraints, parsePermitted } from '../intercept/name-constraints.ts'
 import { authorityFile, createStoredAuthority } from '../intercept/stored-authority.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { requestAdminToken } from './admin-token.ts'
-import { answerOf, refusedIn, whyOf } from './ask-gateway.ts'
+import { answerOf, gatewayHelp, managementToken, refusedIn, whyOf } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { type Command, jsonHelp, jsonOption, printJson, readArgs, UsageError } from './shell.ts'
@@ -120,7 +119,7 @@ new certificate: those that agent-gateway run starts get it, and others from age
 certificate stays among those to trust until the next rotation. The audit trail records it.
 An authority of ForwardProxy:Ca is replaced in its files; SIGHUP makes the gateway read them.
 
-The token of an admin is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.
+${gatewayHelp}
 
 ${permitHelp}; if absent, those of the old one
   --permit-all   it may issue certificates for all hosts
@@ -139,7 +138,7 @@ Example:
     const permit = values['permit-all'] ? [] : values.permit
     if (permit !== undefined) constraintsOf(permit)
     const body = { ...(permit && { permit }), keepOld: values['drop-old'] !== true }
-    const token = shell.env['AGENT_GATEWAY_TOKEN'] ?? (await requestAdminToken(configuration, gateway))
+    const token = await managementToken(shell, configuration, gateway)
     const call = { method: 'POST', path: '/forward-proxy/ca/rotate', body, token } as const
     const rotated = await answerOf<Rotated>(gateway, call, refused => {
       return `${gateway.name} did not rotate it. ${whyOf(refused)}`

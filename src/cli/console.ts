@@ -1,7 +1,6 @@
 import { StartupError } from '../base/refusals.ts'
 import { consoleUrlOf } from '../gateway/base.ts'
-import { requestAdminToken } from './admin-token.ts'
-import { answerOf, type RefusedCall, whyOf } from './ask-gateway.ts'
+import { answerOf, gatewayHelp, managementToken, type RefusedCall, whyOf } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
 import { findGateway, type GatewayAddress } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
@@ -9,9 +8,9 @@ import { readArgs, type Shell } from './shell.ts'
 export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
 
 Prints a link that opens the console in a browser, signed in. It works once, for a minute.
-Asks the running gateway with the credential of the first admin.
+${gatewayHelp}
 
-  --as NAME      name or id of an agent with the role reviewer, auditor or admin; if absent, the first admin.
+  --as NAME      name or id of an agent with the role reviewer, auditor or admin; if absent, that of the token.
                  Verdicts and the audit trail name this agent.
   --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration
@@ -35,7 +34,7 @@ export async function run(shell: Shell): Promise<number> {
   const configuration = readConfiguration(shell, values.config)
   const gateway = await findGateway(configuration, values.at)
   const base = baseOf(gateway, values.url ?? consoleUrlOf(configuration.config))
-  const token = await requestAdminToken(configuration, gateway)
+  const token = await managementToken(shell, configuration, gateway)
   const code = await requestCode(gateway, token, values.as)
   shell.print(`${base}/console/#code=${code}`)
   return 0

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemberState } from '../fleet/view.ts'
-import { requestAdminToken } from './admin-token.ts'
-import { answerOf, askedIn, gatewayOptions, unknown } from './ask-gateway.ts'
+import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { findGateway, type GatewayAddress } from './gateway-address.ts'
 import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
@@ -11,6 +10,7 @@ export const help = `usage: agent-gateway fleet status [--members N] [--json] [-
 
 Prints the gateways that share the database, as the gateway that is asked sees them; * marks that one.
 Exit code 0 when all of them serve and have the changes of 2 seconds ago, else 1.
+${gatewayHelp}
 
   --members N    fewer gateways than N are a failure too
   --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
@@ -50,7 +50,7 @@ export async function run(shell: Shell): Promise<number> {
   const wanted = countOf(values.members)
   const { configuration, at } = askedIn(shell, values)
   const gateway = await findGateway(configuration, at)
-  const token = await requestAdminToken(configuration, gateway)
+  const token = await managementToken(shell, configuration, gateway)
   const first = await readFleet(gateway, token)
   // While changes are made, each gateway is always some milliseconds behind.
   const isLagging = first.members.some(({ lag }) => lag !== 0)

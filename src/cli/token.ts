@@ -7,6 +7,7 @@ export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
 
 Asks the running gateway for a token of the first admin and prints it alone on a line.
 The credential is that of Security:Bootstrap or of bootstrap.json in Storage:DataDirectory.
+AGENT_GATEWAY_TOKEN is not read: this command gets the token that it holds for others.
 
   --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration

@@ -4,8 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { runCommand } from '../../src/cli/commands.ts'
 import { startBare, startGateway } from '../fixtures/gateway.ts'
 import { runToEnd } from '../fixtures/process.ts'
+import { fakeShell } from '../fixtures/shell.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
 const secret = 'a-secret-of-the-tests'
@@ -18,6 +20,20 @@ t.test('prints a token that the management API takes, alone on a line', async t 
   t.strictSame([code, err], [0, ''])
   t.match(out, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   t.equal((await gateway.manage('GET', '/agents', undefined, out.trim())).status, 200)
+})
+
+t.test('commands call with the token of AGENT_GATEWAY_TOKEN, where there is no other credential', async t => {
+  const gateway = await startGateway(t)
+  const config = join(testdir(t, { 'gateway.yaml': '{}' }), 'gateway.yaml')
+  const run = async (args: readonly string[], token: string) => {
+    const shell = fakeShell([...args, '--at', gateway.url, '--config', config], { AGENT_GATEWAY_TOKEN: token })
+    return [await runCommand(shell), shell.complained.join()] as const
+  }
+  for (const args of [['budget', 'list'], ['fleet', 'status'], ['console']]) {
+    t.strictSame(await run(args, gateway.adminToken), [0, ''], args.join(' '))
+    t.match(await run(args, 'other'), [1, /answered 401|gave no link/], args.join(' '))
+  }
+  t.match(await run(['token'], gateway.adminToken), [1, /contains no credential/], 'one that ends is not printed again')
 })
 
 t.test('the configured credential of the first admin needs no file', async t => {
