@@ -18,7 +18,7 @@ export interface KeeperParts {
   /**
    * Rejects with a CredentialError, or another error whose message has no value.
    *
-   * @param current the value that there is, while it may be sent and no upstream has refused it
+   * @param current the value that there is, while it may be sent, no upstream has refused it, and its secret is the same
    */
   readonly obtain: (signal: AbortSignal, current: string | undefined) => Promise<Obtained>
   /** Called before a request that waits for the change goes on. */
@@ -110,7 +110,7 @@ export class CredentialKeeper {
   async restart(): Promise<void> {
     this.#backOff.reset()
     if (this.#running !== undefined) this.#isStale = true
-    await this.#renew(this.#parts.clock.steady(), false)
+    await this.#renew(this.#parts.clock.steady(), true)
   }
 
   noteUse(): void {
@@ -121,27 +121,29 @@ export class CredentialKeeper {
     this.#stopping.abort()
   }
 
-  #renew(now: number, isRefused: boolean): Promise<void> {
+  /** @param fromSecret a value that is made from the secret is wanted, not a longer life of the one that there is */
+  #renew(now: number, fromSecret: boolean): Promise<void> {
     if (this.#running === undefined && !this.#backOff.isOver(now)) return Promise.resolve()
-    this.#running ??= this.#attempts(isRefused).finally(() => {
+    this.#running ??= this.#attempts(fromSecret).finally(() => {
       this.#running = undefined
     })
     return this.#running
   }
 
-  async #attempts(isRefused: boolean): Promise<void> {
+  async #attempts(fromSecret: boolean): Promise<void> {
     do {
+      const wasStale = this.#isStale
       this.#isStale = false
-      await this.#attempt(isRefused)
+      await this.#attempt(fromSecret || wasStale)
     } while (this.#isStale && !this.#stopping.signal.aborted)
   }
 
-  async #attempt(isRefused: boolean): Promise<void> {
+  async #attempt(fromSecret: boolean): Promise<void> {
     const { clock, onAttempt } = this.#parts
     const asked = clock.steady()
     const before = this.#state.problem
     try {
-      const current = !isRefused && isFresh(this.#state, asked) ? this.#state.value : undefined
+      const current = !fromSecret && isFresh(this.#state, asked) ? this.#state.value : undefined
       const obtained = await this.#parts.obtain(this.#stopping.signal, current)
       if (obtained.isCurrent?.() === false) {
         this.#isStale = true

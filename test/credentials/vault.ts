@@ -102,6 +102,13 @@ t.test('a token that its store refuses is not renewed: the gateway logs in again
   clock.advance(3_500_000)
   t.equal((await keeper.renewed(undefined)).value, 'hvs.2')
   t.match(server.asked.at(-1), { url: /renew-self$/ }, 'one that is not refused is renewed')
+  await keeper.restart()
+  t.equal(keeper.state.value, 'hvs.3', 'a new secret is tried at once')
+  server.onAsk = ({ url }) => {
+    server.status = url.endsWith('/login') ? 400 : 200
+  }
+  await keeper.restart()
+  t.match(keeper.state, { value: 'hvs.3', problem: { kind: 'failing' } }, 'one that does not work leaves the token')
 })
 
 t.test('a failure is told without the answer or the secret', async t => {
