@@ -58,13 +58,23 @@ function writeDocuments(): void {
   write(`${documents}/copyright`, readFileSync(join(source, 'copyright')))
 }
 
-/** The command runs with the Node.js of the package, whatever PATH says. */
+/**
+ * The command runs with the Node.js of the package, whatever PATH says. `serve` has what the unit sets for the allocator, which programs
+ * that `run` starts must not inherit.
+ */
+export function commandText(): string {
+  const allocator =
+    readFileSync(join(repository, 'deploy/agent-gateway.service'), 'utf8').match(/\bMALLOC_\w+=\d+/g) ?? []
+  const modules = `${prefix}/node_modules`
+  const main = `${modules}/node/bin/node --max-semi-space-size=4 ${modules}/agent-gateway/dist/main.js`
+  return `#!/bin/sh\n[ "$1" != serve ] || export ${allocator.join(' ')}\nexec ${main} "$@"\n`
+}
+
 function writeCommand(): void {
   const modules = `${prefix}/node_modules`
   rmSync(join(target, modules, '.bin'), { recursive: true })
   chmodSync(join(target, modules, 'agent-gateway/dist/main.js'), 0o644)
-  const node = `${modules}/node/bin/node --max-semi-space-size=4`
-  write('usr/bin/agent-gateway', `#!/bin/sh\nexec ${node} ${modules}/agent-gateway/dist/main.js "$@"\n`, 0o755)
+  write('usr/bin/agent-gateway', commandText(), 0o755)
 }
 
 function writeControl(): void {

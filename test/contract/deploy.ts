@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
+import { commandText } from '../../packaging/deb.ts'
 import { schema } from '../../src/config/schema.ts'
 import { settingsOf } from '../../src/config/setting.ts'
 
@@ -20,10 +22,16 @@ t.test('the unit starts the Node.js and the package that the page installs', asy
   t.ok(Number(version) >= Number(/\d+/.exec(engines.node)?.[0]))
 })
 
-t.test('the unit and the image tell the allocator the same', async t => {
+t.test('the unit, the image and the command of the package tell the allocator the same', async t => {
   const toldBy = (name: string) => readFileSync(pathOf(name), 'utf8').match(/\bMALLOC_\w+=\d+/g)
   t.strictSame(toldBy('agent-gateway.service'), ['MALLOC_ARENA_MAX=2', 'MALLOC_MMAP_THRESHOLD_=131072'])
   t.strictSame(toldBy('image/Dockerfile'), toldBy('agent-gateway.service'))
+  const toldTo = (command: string) => {
+    const text = commandText().replace(/^exec .*$/m, 'env')
+    const { stdout } = spawnSync('sh', ['-c', text, 'agent-gateway', command], { env: {}, encoding: 'utf8' })
+    return stdout.match(/^MALLOC_.*$/gm)?.sort()
+  }
+  t.strictSame([toldTo('serve'), toldTo('run')], [toldBy('agent-gateway.service'), undefined])
 })
 
 t.test('the units set settings that exist', async t => {
