@@ -41,6 +41,8 @@ const pruneMs = 60_000
 /** Shapes that one removal takes. */
 const maxPruned = 100
 const dayMs = 86_400_000
+/** Time in which threads have sent what they had noted before shapes were cleared, milliseconds. */
+const clearedMs = 60_000
 /** Counts that wait while the store fails. */
 const maxWaiting = 50_000
 /** Bytes of samples that wait while the store fails. */
@@ -88,14 +90,19 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
     },
     samplesOf: agentId => samples.of(agentId),
     async clear(agentId, by) {
-      await flush()
-      const entry = { at: clock.now(), ...by, action: 'agent.clearShapes', subject: agentId, details: {} }
-      await store.shapes.clear(agentId, entry)
+      const at = clock.now()
+      await recorder?.read()
+      await inTurn(async () => {
+        await flushOnce()
+        await store.shapes.clear(agentId, { at, ...by, action: 'agent.clearShapes', subject: agentId, details: {} })
+        waiting.clear(agentId, at)
+      })
     },
     async sweep() {
       const now = clock.steady()
       if (now - flushedAt < flushMs) return
       flushedAt = now
+      waiting.forgetCleared(clock.now() - clearedMs)
       await flushAll()
       if (now - prunedAt < pruneMs) return
       prunedAt = now
@@ -119,9 +126,26 @@ class WaitingCounts {
   #skipped = new Set<string>()
   #samples: TakenSample[] = []
   #bytes = 0
+  /** When shapes of an agent were cleared. */
+  readonly #clearedAt = new Map<string, number>()
+
+  /** What was noted until then does not count, also when another thread sends it later. */
+  clear(agentId: string, at: number): void {
+    this.#clearedAt.set(agentId, at)
+    this.add(this.take())
+  }
+
+  forgetCleared(before: number): void {
+    for (const [agentId, at] of this.#clearedAt) if (at < before) this.#clearedAt.delete(agentId)
+  }
+
+  #isCleared(agentId: string, at: number): boolean {
+    return at <= (this.#clearedAt.get(agentId) ?? Number.NEGATIVE_INFINITY)
+  }
 
   add({ counts, skipped, samples }: TakenShapes): void {
     for (const sample of samples) {
+      if (this.#isCleared(sample.agentId, sample.at)) continue
       const { byteLength } = sample.request.body
       if (this.#bytes + byteLength > maxWaitingBytes || this.#samples.length >= maxWaiting) break
       this.#bytes += byteLength
@@ -129,6 +153,11 @@ class WaitingCounts {
     }
     for (const agentId of skipped) this.#skipped.add(agentId)
     for (const one of counts) {
+      if (this.#isCleared(one.agentId, one.firstAt)) {
+        // Some of them came later: values of the others cannot be told apart.
+        if (!this.#isCleared(one.agentId, one.lastAt)) this.#skipped.add(one.agentId)
+        continue
+      }
       const key = `${one.agentId} ${one.digest}`
       const other = this.#counts.get(key)
       if (other === undefined && this.#counts.size >= maxWaiting) this.#skipped.add(one.agentId)
