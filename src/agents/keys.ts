@@ -25,22 +25,7 @@ export interface KeyTerms {
 }
 
 /** The keys of agents. Methods that change something reject with StoreError when the store fails. */
-export interface AgentKeys {
-  /** `key` is the key itself. No later answer contains it. */
-  create(
-    agentId: string,
-    terms: KeyTerms,
-    by: By,
-  ): Promise<{ readonly key: string; readonly shown: ShownKey } | Refusal>
-  list(agentId: string): Promise<readonly ShownKey[] | Refusal>
-  /** Revokes a key. When it resolves no thread accepts the key any more. */
-  revoke(keyId: string, by: By): Promise<Refusal | undefined>
-  /** Returns at once; the use is stored later. */
-  noteUse(keyId: string, at: number): void
-  /** Stores the uses that were noted. */
-  flush(): Promise<void>
-  close(): Promise<void>
-}
+export type AgentKeys = ReturnType<typeof createAgentKeys>
 
 export interface AgentKeysParts {
   readonly store: Pick<Store, 'agents'>
@@ -49,7 +34,7 @@ export interface AgentKeysParts {
   readonly onError: (error: unknown) => void
 }
 
-export function createAgentKeys({ store, clock, registry, onError }: AgentKeysParts): AgentKeys {
+export function createAgentKeys({ store, clock, registry, onError }: AgentKeysParts) {
   let used = new Map<string, number>()
 
   const entry = (action: string, subject: string, { id: keyId, name, expiresAt }: AgentKey, by: By): AuditEntry => {
@@ -68,27 +53,35 @@ export function createAgentKeys({ store, clock, registry, onError }: AgentKeysPa
   const timer = setInterval(() => void flush().catch(onError), storeEveryMs).unref()
 
   return {
-    async create(agentId, terms, by) {
+    /** `key` is the key itself. No later answer contains it. */
+    async create(
+      agentId: string,
+      terms: KeyTerms,
+      by: By,
+    ): Promise<{ readonly key: string; readonly shown: ShownKey } | Refusal> {
       const text = keyPrefix + randomBytes(32).toString('base64url')
       const key: AgentKey = { id: randomUUID(), ...terms, hash: hashKey(text), createdAt: clock.now() }
       const id = agentId.toLowerCase()
       const added = await store.agents.addKey(id, key, maxKeys, entry('agent.addKey', id, key, by))
       return added === 'stored' ? { key: text, shown: shownKey(key, undefined) } : refuse(refusals[added])
     },
-    async list(agentId) {
+    async list(agentId: string): Promise<readonly ShownKey[] | Refusal> {
       const agent = registry.get(agentId)
       if (agent === undefined) return refuse('not_found')
       const uses = new Map((await store.agents.keyUses(agent.id)).map(({ keyId, at }) => [keyId, at]))
       return agent.keys.map(key => shownKey(key, used.get(key.id) ?? uses.get(key.id)))
     },
-    async revoke(keyId, by) {
+    /** Revokes a key. When it resolves no thread accepts the key any more. */
+    async revoke(keyId: string, by: By): Promise<Refusal | undefined> {
       const agent = registry.values().find(({ keys }) => keys.some(({ id }) => id === keyId))
       const key = agent?.keys.find(({ id }) => id === keyId)
       if (agent === undefined || key === undefined) return refuse('not_found')
       const removed = await store.agents.removeKey(agent.id, keyId, entry('agent.removeKey', agent.id, key, by))
       return removed ? undefined : refuse('not_found')
     },
-    noteUse: (keyId, at) => void used.set(keyId, at),
+    /** Returns at once; the use is stored later. */
+    noteUse: (keyId: string, at: number) => void used.set(keyId, at),
+    /** Stores the uses that were noted. */
     flush,
     async close() {
       clearInterval(timer)

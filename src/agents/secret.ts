@@ -36,13 +36,7 @@ export interface SecretHasherOptions {
 }
 
 /** bcrypt in one worker thread, so that logins never stop the event loop nor take the threads that DNS needs. */
-export interface SecretHasher {
-  /** bcrypt hash. The secret must have no `secretProblem`. */
-  hash(secret: string): Promise<string | Refusal>
-  /** False without a hash (unknown agent). Takes the same time with and without one, at any cost of the hash. */
-  verify(secret: string, hash: string | undefined): Promise<boolean | Refusal>
-  close(): Promise<void>
-}
+export type SecretHasher = ReturnType<typeof createSecretHasher>
 
 /** The cost in a bcrypt hash, `$2b$<cost>$...`. */
 function costOf(hash: string): number {
@@ -52,14 +46,16 @@ function costOf(hash: string): number {
 // Only the extension differs between sources and the built package.
 const workerUrl = new URL(`./secret-worker${extname(import.meta.url)}`, import.meta.url)
 
-export function createSecretHasher(options: SecretHasherOptions): SecretHasher {
+export function createSecretHasher(options: SecretHasherOptions) {
   const thread = createThread(options)
   /** The highest cost met: a hash may have been made before the cost was lowered. */
   let slowest = options.cost
 
   return {
-    hash: secret => thread.run('hash', calls => calls.call('hash', [secret, options.cost])),
-    verify(secret, hash) {
+    /** bcrypt hash. The secret must have no `secretProblem`. */
+    hash: (secret: string) => thread.run('hash', calls => calls.call('hash', [secret, options.cost])),
+    /** False without a hash (unknown agent). Takes the same time with and without one, at any cost of the hash. */
+    verify(secret: string, hash: string | undefined): Promise<boolean | Refusal> {
       const madeWith = hash === undefined ? slowest : costOf(hash)
       slowest = Math.max(slowest, madeWith)
       const against = { hash, madeWith, cost: slowest }

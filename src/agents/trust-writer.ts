@@ -33,16 +33,9 @@ export interface TrustOptions {
 }
 
 /** Stores what happened to the trust of agents, soon after it happened. */
-export interface TrustWriter {
-  /** Returns at once. */
-  note(agent: AgentRecord, cause: TrustCause, requestId: string | null): void
-  /** Starts again from what is stored: earlier denials no longer count. */
-  forget(id: string): void
-  /** Stores what is noted, and resolves when no write is under way. */
-  flush(): Promise<void>
-}
+export type TrustWriter = ReturnType<typeof createTrustWriter>
 
-export function createTrustWriter(options: TrustOptions): TrustWriter {
+export function createTrustWriter(options: TrustOptions) {
   const { clock, quarantine, onError } = options
   const book = createTrustBook(clock, quarantine)
   const write = createJudge(options, book)
@@ -67,10 +60,13 @@ export function createTrustWriter(options: TrustOptions): TrustWriter {
   }
 
   return {
-    note(agent, cause, requestId) {
+    /** Returns at once. */
+    note(agent: AgentRecord, cause: TrustCause, requestId: string | null) {
       if (book.note(agent, cause, requestId)) schedule(agent.id)
     },
-    forget: id => book.forget(id),
+    /** Starts again from what is stored: earlier denials no longer count. */
+    forget: (id: string) => book.forget(id),
+    /** Stores what is noted, and resolves when no write is under way. */
     async flush() {
       for (const id of book.noted()) schedule(id)
       while (underWay.size > 0) await Promise.all(underWay.values())
@@ -151,20 +147,9 @@ interface TrustEntry {
  * Sums up what happened to the trust of each agent until it is written, at most one entry an agent. However
  * fast events come, they take no more memory and no more writes than the store can do.
  */
-export interface TrustBook {
-  /** Notes an event; true when there is enough to write. */
-  note(agent: AgentRecord, cause: TrustCause, requestId: string | null): boolean
-  /** Takes what is noted of this agent, to write it. Undefined when there is nothing. */
-  take(id: string): Noted | undefined
-  /** The taken events are stored, and this is the stored trust. Later events count from there. */
-  rebase(id: string, trust: TrustState): void
-  /** Agents of which something is noted. */
-  noted(): readonly string[]
-  /** Starts again from what is stored. */
-  forget(id: string): void
-}
+export type TrustBook = ReturnType<typeof createTrustBook>
 
-function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook {
+function createTrustBook(clock: Clock, rules: QuarantineRules) {
   const entries = new Map<string, TrustEntry>()
 
   function entryOf(agent: AgentRecord): TrustEntry {
@@ -176,7 +161,8 @@ function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook {
   }
 
   return {
-    note(agent, cause, requestId) {
+    /** Notes an event; true when there is enough to write. */
+    note(agent: AgentRecord, cause: TrustCause, requestId: string | null): boolean {
       const at = clock.now()
       const entry = entryOf(agent)
       if (cause === 'success' && isGainSpent(entry.trust, at)) return false
@@ -184,19 +170,23 @@ function createTrustBook(clock: Clock, rules: QuarantineRules): TrustBook {
       entry.requestId = requestId
       return entry.wantsQuarantine || entry.gain >= gainToWrite || entry.loss >= changeToWrite
     },
-    take(id) {
+    /** Takes what is noted of this agent, to write it. Undefined when there is nothing. */
+    take(id: string): Noted | undefined {
       const entry = entries.get(id)
       if (entry === undefined || entry.events.length === 0) return undefined
       const { events, requestId } = entry
       Object.assign(entry, nothingNoted())
       return { events, requestId }
     },
-    rebase(id, trust) {
+    /** The taken events are stored, and this is the stored trust. Later events count from there. */
+    rebase(id: string, trust: TrustState) {
       const entry = entries.get(id)
       if (entry !== undefined) entry.trust = judgeAll(trust, entry.events, rules).trust
     },
-    noted: () => [...entries].filter(([, entry]) => entry.events.length > 0).map(([id]) => id),
-    forget: id => entries.delete(id),
+    /** Agents of which something is noted. */
+    noted: (): readonly string[] => [...entries].filter(([, entry]) => entry.events.length > 0).map(([id]) => id),
+    /** Starts again from what is stored. */
+    forget: (id: string) => entries.delete(id),
   }
 }
 

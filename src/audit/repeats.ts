@@ -5,18 +5,7 @@
 import type { Clock } from '../runtime/clock.ts'
 import type { AuditEntry } from '../storage/store.ts'
 
-export interface Repeats {
-  /**
-   * Resolves when the entry is on record, or counted for one to come. Rejects with a StoreError.
-   *
-   * @param windowMs time for which further ones are counted, from the first of a kind; a minute when absent
-   */
-  note(entry: AuditEntry, windowMs?: number): Promise<void>
-  /** Writes what was counted in windows that are over. Call every second or so. */
-  sweep(): Promise<void>
-  /** Writes all that was counted. */
-  close(): Promise<void>
-}
+export type Repeats = ReturnType<typeof createRepeats>
 
 interface RepeatParts {
   readonly audit: (entry: AuditEntry) => Promise<unknown>
@@ -36,7 +25,7 @@ const minuteMs = 60_000
 /** Actors and things that are counted at a time; those beyond have an entry each. */
 const maxWindows = 10_000
 
-export function createRepeats({ audit, clock }: RepeatParts): Repeats {
+export function createRepeats({ audit, clock }: RepeatParts) {
   const windows = new Map<string, RepeatWindow>()
 
   const isOver = ({ since, ms }: RepeatWindow): boolean => clock.now() - since >= ms
@@ -61,7 +50,12 @@ export function createRepeats({ audit, clock }: RepeatParts): Repeats {
   }
 
   return {
-    async note(entry, windowMs = minuteMs) {
+    /**
+     * Resolves when the entry is on record, or counted for one to come. Rejects with a StoreError.
+     *
+     * @param windowMs time for which further ones are counted, from the first of a kind; a minute when absent
+     */
+    async note(entry: AuditEntry, windowMs = minuteMs) {
       const key = JSON.stringify([entry.actor, entry.action, entry.subject])
       const open = windows.get(key)
       if (open !== undefined && !isOver(open)) {
@@ -73,7 +67,9 @@ export function createRepeats({ audit, clock }: RepeatParts): Repeats {
       if (windows.size < maxWindows) windows.set(key, { since: entry.at, ms: windowMs, last: entry, count: 0 })
       await audit(entry)
     },
+    /** Writes what was counted in windows that are over. Call every second or so. */
     sweep: () => writeAll(isOver),
+    /** Writes all that was counted. */
     close: () => writeAll(() => true),
   }
 }

@@ -2,24 +2,20 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from '../http/node-http.ts'
 
-export interface Loopback {
-  /** Where the browser comes back to. */
-  readonly redirectUri: string
-  /** The first call that is the answer; others are refused, and it goes on waiting. Rejects when it was aborted. */
-  answer(isIt: (callback: URL) => boolean, signal: AbortSignal): Promise<URL>
-  close(): void
-}
+export type Loopback = Awaited<ReturnType<typeof openLoopback>>
 
 /** Listens for a browser of this machine (RFC 8252 section 7.3). @param port 0: any that is free */
-export async function openLoopback(port: number): Promise<Loopback> {
+export async function openLoopback(port: number) {
   const server = createServer()
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   // It listens on a port.
   const redirectUri = `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`
   return {
+    /** Where the browser comes back to. */
     redirectUri,
-    async answer(isIt, signal) {
+    /** The first call that is the answer; others are refused, and it goes on waiting. Rejects when it was aborted. */
+    async answer(isIt: (callback: URL) => boolean, signal: AbortSignal): Promise<URL> {
       const found = Promise.withResolvers<URL>()
       server.on('request', ({ url = '', method }, res) => {
         const callback = URL.parse(url, redirectUri)

@@ -45,23 +45,19 @@ export type Commit = () => void
 /** Makes what a part needs of other settings; throws, or rejects, when that cannot be used. */
 export type PrepareSettings = (next: Config) => Commit | Promise<Commit>
 
-export interface LiveSettings {
-  /** Its properties are those in force. It is the same object as long as the gateway runs. */
-  readonly config: Config
-  /** A part that takes part in changes, in the order of these calls. */
-  onChange(prepare: PrepareSettings): void
-  /** Prepares every part. Nothing has changed when it rejects, and until the result is called. */
-  prepare(next: Config): Promise<Commit>
-}
+export type LiveSettings = ReturnType<typeof createLiveSettings>
 
-export function createLiveSettings(start: Config): LiveSettings {
+export function createLiveSettings(start: Config) {
   // A copy of the sections: the values in them are frozen.
   const config = copyOf(schema, start) as Config
   const parts: PrepareSettings[] = []
   return {
+    /** Its properties are those in force. It is the same object as long as the gateway runs. */
     config,
-    onChange: prepare => void parts.push(prepare),
-    async prepare(next) {
+    /** A part that takes part in changes, in the order of these calls. */
+    onChange: (prepare: PrepareSettings): void => void parts.push(prepare),
+    /** Prepares every part. Nothing has changed when it rejects, and until the result is called. */
+    async prepare(next: Config): Promise<Commit> {
       const commits = await Promise.all(parts.map(async prepare => prepare(next)))
       return () => {
         for (const [path] of settingsOf(schema)) if (isReloaded(path.join(':'))) put(config, path, valueAt(next, path))

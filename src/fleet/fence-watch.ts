@@ -7,14 +7,10 @@ import type { Fence } from './fence.ts'
  */
 const lookMs = 250
 
-export interface FenceWatch {
-  /** `listener` is called each time the fence has fallen. Returns what ends that. */
-  subscribe(listener: () => void): () => void
-  close(): void
-}
+export type FenceWatch = ReturnType<typeof watchFence>
 
 /** Watches in the thread that calls it. */
-export function watchFence(fence: Pick<Fence, 'leftMs'>): FenceWatch {
+export function watchFence(fence: Pick<Fence, 'leftMs'>) {
   const listeners = new Set<() => void>()
   let wasOpen = false
   let timer: NodeJS.Timeout
@@ -27,7 +23,8 @@ export function watchFence(fence: Pick<Fence, 'leftMs'>): FenceWatch {
   }
   look()
   return {
-    subscribe(listener) {
+    /** `listener` is called each time the fence has fallen. Returns what ends that. */
+    subscribe(listener: () => void): () => void {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },

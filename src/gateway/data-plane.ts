@@ -3,11 +3,8 @@ import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import { refuse } from '../base/refusals.ts'
 import { maxHeldBytes } from '../config/check.ts'
 import type { Config } from '../config/schema.ts'
-import type { SendRequest } from '../hitl/model.ts'
-import type { ProxyIncoming } from '../http/accept.ts'
 import { resetConnection } from '../http/reset.ts'
 import type { CurrentLeafs } from '../intercept/current-leafs.ts'
-import type { Interception } from '../intercept/interception.ts'
 import type { RecentActivity } from '../limits/recent-activity.ts'
 import { createBodyMemory } from '../pipeline/body-memory.ts'
 import type { ClientIp } from '../pipeline/client-ip.ts'
@@ -53,22 +50,7 @@ export interface DataPlaneParts
 }
 
 /** All parts that a proxied request passes. */
-export interface DataPlane {
-  /** Builds the pipeline, once human in the loop exists. */
-  createPipeline(reviews: Reviews): (arrival: ProxyIncoming) => undefined
-  /** Sends approved requests. */
-  readonly send: SendRequest
-  readonly bounds: Bounds
-  /** Undefined without a forward proxy. */
-  readonly interception: Interception | undefined
-  readonly workTurns: WorkTurns
-  /** Undefined when nothing is recorded. */
-  readonly recorder: ShapeRecorder | undefined
-  /** Decides requests again that this grant (undefined: any grant) let pass and that were not sent yet. */
-  forgetGrant(id: string | undefined): void
-  /** Forgets idle entries and ends stalled exchanges. Call about every second. */
-  sweep(): void
-}
+export type DataPlane = ReturnType<typeof createDataPlane>
 
 /**
  * Memory for bodies that a thread keeps for the next ones, bytes: together half of what may be held. It is freed after a
@@ -121,7 +103,7 @@ function createRecorder({ config, report }: DataPlaneParts, turns: WorkTurns): S
   return new ShapeRecorder(limits, turns, error => report('shapes of requests could not be read', error))
 }
 
-export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
+export function createDataPlane(dataPlane: DataPlaneParts) {
   const { config, clock, log, upstreams, agents, limits, metrics, tracing } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
@@ -161,12 +143,19 @@ export function createDataPlane(dataPlane: DataPlaneParts): DataPlane {
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))
   return {
-    createPipeline: reviews => createPipeline(parts, reviews, dataPlane.onSettings),
+    /** Builds the pipeline, once human in the loop exists. */
+    createPipeline: (reviews: Reviews) => createPipeline(parts, reviews, dataPlane.onSettings),
+    /** Sends approved requests. */
     send: withSpan(withLog(createSender(parts), { log, clock, metrics }), parts),
     bounds,
+    /** Undefined without a forward proxy. */
     interception: forward.interception,
-    ...{ workTurns, recorder },
-    forgetGrant: id => forgetGrant(id, parts),
+    workTurns,
+    /** Undefined when nothing is recorded. */
+    recorder,
+    /** Decides requests again that this grant (undefined: any grant) let pass and that were not sent yet. */
+    forgetGrant: (id: string | undefined) => forgetGrant(id, parts),
+    /** Forgets idle entries and ends stalled exchanges. Call about every second. */
     sweep() {
       watch.sweep()
       parts.bodyMemory.sweep()

@@ -4,7 +4,7 @@ import type { Budgets } from '../budgets/budgets.ts'
 import type { PickedCredential } from '../credentials/credentials.ts'
 import { placeText } from '../credentials/placement.ts'
 import { createEventLog, type EventLog, type HitlEvent } from '../hitl/events.ts'
-import { createGrants, type Grants } from '../hitl/grants.ts'
+import { createGrants } from '../hitl/grants.ts'
 import type { HitlOptions, Person } from '../hitl/model.ts'
 import { createPush, type Push } from '../hitl/push/push.ts'
 import { createQueue, type Queue } from '../hitl/queue.ts'
@@ -20,7 +20,7 @@ import type { Identity } from './identity.ts'
 import { sealingKeys } from './keys.ts'
 import { openReceivers } from './receivers.ts'
 import type { Rules } from './rules.ts'
-import { openSlack, type Slack } from './slack.ts'
+import { openSlack } from './slack.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -39,26 +39,7 @@ export interface HitlParts
 }
 
 /** Everything about requests that wait for a person. */
-export interface Hitl {
-  readonly queue: Queue
-  readonly grants: Grants
-  readonly events: EventLog
-  /** Undefined without a Slack app. */
-  readonly slack: Slack | undefined
-  /** Undefined without Web Push. */
-  readonly push: Push | undefined
-  /** Aborts when the gateway stops: ends event streams and waits. */
-  readonly stopping: AbortSignal
-  /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
-  sweep(): Promise<void>
-  /** Answers calls that wait for a verdict. Call before the connections are drained. */
-  stop(): void
-  /**
-   * Waits for requests that are being sent upstream, `limitMs` at most, and for the webhooks a moment; then closes them.
-   * Returns how many were given up: they are on record as unknown.
-   */
-  finish(limitMs: number): Promise<number>
-}
+export type Hitl = ReturnType<typeof createHitl>
 
 const nothing = () => {}
 /** Time to record abandoned replays. */
@@ -81,7 +62,7 @@ const describing =
     eventData(event, id => registry.get(id)?.name)
 
 /** @throws StartupError when a webhook's destination is refused */
-export function createHitl(parts: HitlParts): Hitl {
+export function createHitl(parts: HitlParts) {
   const { config, clock, store, member, identity, dataPlane, events, report } = parts
   const { metrics } = parts.telemetry
   const stopping = new AbortController()
@@ -121,10 +102,16 @@ export function createHitl(parts: HitlParts): Hitl {
     await slack?.sweep()
   }
   return {
-    ...{ queue, slack, push },
+    queue,
+    /** Undefined without a Slack app. */
+    slack,
+    /** Undefined without Web Push. */
+    push,
     grants: createGrants({ store, clock, settings: config.HumanInTheLoop }),
     events,
+    /** Aborts when the gateway stops: ends event streams and waits. */
     stopping: stopping.signal,
+    /** Expiry, lapsed leases, retention, webhooks, entries that were counted. Call every second or so. */
     sweep() {
       // One after the other, so that they do not pile up when the database is slow.
       sweeping ??= sweep().finally(() => {
@@ -132,8 +119,13 @@ export function createHitl(parts: HitlParts): Hitl {
       })
       return sweeping
     },
+    /** Answers calls that wait for a verdict. Call before the connections are drained. */
     stop: () => stopping.abort(),
-    async finish(limitMs) {
+    /**
+     * Waits for requests that are being sent upstream, `limitMs` at most, and for the webhooks a moment; then closes them.
+     * Returns how many were given up: they are on record as unknown.
+     */
+    async finish(limitMs: number): Promise<number> {
       const count = await endReplays(queue, limitMs, report)
       await slack?.close()
       await receivers.finish()

@@ -3,11 +3,9 @@ import type { Config } from '../config/schema.ts'
 import { credentialEntry } from '../credentials/audit.ts'
 import { CredentialKeeper, type KeeperParts } from '../credentials/keeper.ts'
 import type { SourceParts } from '../credentials/obtain.ts'
-import type { OwnClients } from '../credentials/own-clients.ts'
 import { type StoredType, sources } from '../credentials/sources.ts'
 import type { CredentialError } from '../credentials/state.ts'
 import { StoredGrant, type StoredGrantParts } from '../credentials/stored-grant.ts'
-import type { SealingKeys } from '../credentials/stored-row.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { type CredentialKey, type CredentialNotes, keyText, parseKey, subjectFacts } from '../storage/credentials.ts'
@@ -49,26 +47,23 @@ export function keptOf(
 
 const isStored = (type: CredentialSetting['Type']): type is StoredType => type === 'RefreshToken' || type === 'Connect'
 
-export interface GrantMaker {
-  readonly sealingKeys: SealingKeys
-  /** What speaks with token servers is loaded when the first one is needed. */
-  readonly clients: () => Promise<OwnClients>
-  /** Gives a credential what the store has of it, if it keeps such ones. */
-  add(kept: KeptCredential): void
-}
+export type GrantMaker = ReturnType<typeof createGrants>
 
 /** From here on granted tokens are those of the store. */
 export function createGrants(
   { config, store, identity, report }: CredentialStore,
   parts: SourceParts & { readonly clock: Clock },
-): GrantMaker {
+) {
   const keys = sealingKeys(config, identity.tokens.secret)
   const { clock, secrets } = parts
   const own = { table: store.credentials, sealingKeys: keys, sourceParts: parts, clock, origin: consoleUrlOf(config) }
   const clients = async () => new (await import('../credentials/own-clients.ts')).OwnClients(own)
   return {
-    ...{ sealingKeys: keys, clients },
-    add(kept) {
+    sealingKeys: keys,
+    /** What speaks with token servers is loaded when the first one is needed. */
+    clients,
+    /** Gives a credential what the store has of it, if it keeps such ones. */
+    add(kept: KeptCredential) {
       const { keeper, key } = kept
       if (!isStored(keeper.setting.Type)) return
       const onChange: StoredGrantParts['onChange'] = (...what) => keeper.adopt(...what)

@@ -19,20 +19,7 @@ export interface RecordingParts extends SampleParts, RuleHitParts {
 }
 
 /** What was recorded of requests, of this gateway's threads and in the store. */
-export interface Recording {
-  readonly isOn: boolean
-  /** Decisions by rule. */
-  readonly hits: Pick<KeptHits, 'add' | 'of' | 'follow'>
-  /** Adds what another thread has counted. */
-  add(taken: TakenShapes): void
-  /** What is recorded of an agent, by all gateways; of the others as of some seconds ago. */
-  of(agentId: string): Promise<RecordedShapes>
-  /** Whole requests of an agent, opened to be decided again. */
-  samplesOf(agentId: string): Promise<readonly OpenedSample[]>
-  clear(agentId: string, by: By): Promise<void>
-  /** Call about every second. */
-  sweep(): Promise<void>
-}
+export type Recording = ReturnType<typeof openRecording>
 
 /** Time between two additions to the store, milliseconds. */
 const flushMs = 10_000
@@ -51,7 +38,7 @@ const maxWaitingBytes = 16_777_216
 const keepSampleDays = 7
 
 /** @param closers get what stores the rest */
-export function openRecording(parts: RecordingParts, closers: (() => unknown)[]): Recording {
+export function openRecording(parts: RecordingParts, closers: (() => unknown)[]) {
   const { config, clock, store, dataPlane, report } = parts
   const { KeepDays, ShapesPerAgent: maxOfAgent, MaxShapes: max } = config.Recording
   const limits = { maxOfAgent, max, maxDays: KeepDays }
@@ -82,14 +69,19 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
   const flushAll = () => Promise.all([flush(), hits.flush()])
   closers.push(() => flushAll().catch(error => report('recorded shapes could not be stored', error)))
   return {
-    ...{ isOn: recorder !== undefined, hits },
-    add: taken => waiting.add(taken),
-    async of(agentId) {
+    isOn: recorder !== undefined,
+    /** Decisions by rule. */
+    hits,
+    /** Adds what another thread has counted. */
+    add: (taken: TakenShapes) => waiting.add(taken),
+    /** What is recorded of an agent, by all gateways; of the others as of some seconds ago. */
+    async of(agentId: string): Promise<RecordedShapes> {
       await recorder?.read()
       return await flush().then(() => store.shapes.of(agentId))
     },
-    samplesOf: agentId => samples.of(agentId),
-    async clear(agentId, by) {
+    /** Whole requests of an agent, opened to be decided again. */
+    samplesOf: (agentId: string) => samples.of(agentId),
+    async clear(agentId: string, by: By) {
       const at = clock.now()
       await recorder?.read()
       await inTurn(async () => {
@@ -98,6 +90,7 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
         waiting.clear(agentId, at)
       })
     },
+    /** Call about every second. */
     async sweep() {
       const now = clock.steady()
       if (now - flushedAt < flushMs) return
@@ -193,22 +186,19 @@ export interface SampleParts extends Pick<Base, 'config' | 'store'> {
 }
 
 /** Samples of requests, sealed in the store. */
-export interface Samples {
-  keep(samples: readonly TakenSample[]): Promise<void>
-  of(agentId: string): Promise<readonly OpenedSample[]>
-}
+export type Samples = ReturnType<typeof createSamples>
 
-function createSamples({ config, store, identity, dataPlane: { bounds } }: SampleParts): Samples {
+function createSamples({ config, store, identity, dataPlane: { bounds } }: SampleParts) {
   const { SamplesPerAgent: maxOfAgent, MaxSampleBytes: maxBytes } = config.Recording
   const keys = sealingKeys(config, identity.tokens.secret)
   return {
-    async keep(samples) {
+    async keep(samples: readonly TakenSample[]) {
       if (samples.length === 0) return
       const sealed = samples.map(sample => sealSample(keys[0], sample))
       const full = await store.shapes.keepSamples(sealed, { maxOfAgent, maxOfShape, maxBytes })
       for (const agentId of full) bounds.reached('samples', agentId)
     },
-    async of(agentId) {
+    async of(agentId: string): Promise<readonly OpenedSample[]> {
       const stored = await store.shapes.samples(agentId)
       return stored.flatMap(sample => openSample(keys, sample) ?? [])
     },

@@ -25,15 +25,9 @@ export interface GatewayReloadParts extends Pick<Base, 'clock' | 'log' | 'store'
   readonly listening: Pick<Listening, 'reload'>
 }
 
-export interface Reload {
-  /** Reads everything again that a running gateway reads. False: something has a mistake, and stayed as it was. */
-  run(): Promise<boolean>
-  /** How the last one ended, and when: the start is the first. */
-  readonly last: { readonly succeeded: boolean; readonly at: number }
-  readonly needRestart: readonly string[]
-}
+export type Reload = ReturnType<typeof createReload>
 
-export function createReload(parts: GatewayReloadParts): Reload {
+export function createReload(parts: GatewayReloadParts) {
   let last = { succeeded: true, at: parts.clock.now() }
   let needRestart: readonly string[] = []
   // Each compares with what the one before has put in force.
@@ -52,12 +46,14 @@ export function createReload(parts: GatewayReloadParts): Reload {
     return last.succeeded
   }
   return {
+    /** How the last one ended, and when: the start is the first. */
     get last() {
       return last
     },
     get needRestart() {
       return needRestart
     },
+    /** Reads everything again that a running gateway reads. False: something has a mistake, and stayed as it was. */
     run: () => inTurn(reload),
   }
 }

@@ -6,15 +6,13 @@ import type { WorkTurns } from '../pipeline/work-turns.ts'
 import { describeChanges } from '../policies/changes.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
 import { decisionSettings, languageOf, missingPolicies, soloRulebook, soloRulebooks } from '../policies/language.ts'
-import { openPolicies, type Policies } from '../policies/open.ts'
+import { openPolicies } from '../policies/open.ts'
 import { createSelfTest } from '../policies/policy-tests.ts'
-import { createPolicyThread, type PolicyThread } from '../policies/policy-thread.ts'
+import { createPolicyThread } from '../policies/policy-thread.ts'
 import { createRulebooks } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { type OpenExplanation, openExplanation } from '../policy/evaluation/explain.ts'
-import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { DescriptionProblem, RequestDescription } from '../policy/request/describe.ts'
-import type { AgentRecord } from '../storage/store.ts'
 import type { Base } from './base.ts'
 
 export interface RulesParts extends Pick<Base, 'config' | 'onSettings' | 'baseDirectory' | 'clock' | 'log' | 'store'> {
@@ -24,21 +22,10 @@ export interface RulesParts extends Pick<Base, 'config' | 'onSettings' | 'baseDi
 }
 
 /** The policies in force, and which of them apply to an agent. */
-export interface Rules {
-  /** Long work on policies, in a thread of its own. */
-  readonly work: PolicyThread
-  readonly policies: Policies
-  readonly rulebookOf: (agent: AgentRecord) => Rulebook
-  /**
-   * Explains the decision of a policy on a described request, rule by rule.
-   *
-   * @param turns the turns of the data plane, so that requests and explanations share each round of the event loop
-   */
-  readonly explain: (policy: CompiledPolicy, description: unknown, turns: WorkTurns) => Promise<object | Refusal>
-}
+export type Rules = Awaited<ReturnType<typeof openRules>>
 
 /** @throws StartupError with a line for each mistake in the policies, or when a setting names one that is not there */
-export async function openRules(parts: RulesParts): Promise<Rules> {
+export async function openRules(parts: RulesParts) {
   const { config, log, registry } = parts
   const directory = resolve(parts.baseDirectory, config.Policy.Directory)
   const selfTest = createSelfTest(directory)
@@ -66,9 +53,15 @@ export async function openRules(parts: RulesParts): Promise<Rules> {
   }
   return {
     policies,
+    /** Long work on policies, in a thread of its own. */
     work: createPolicyThread(error => log.error({ error }, 'the thread for work on policies ended')),
     rulebookOf: createRulebooks(config, policies.book, parts.onSettings),
-    explain(policy, description, turns) {
+    /**
+     * Explains the decision of a policy on a described request, rule by rule.
+     *
+     * @param turns the turns of the data plane, so that requests and explanations share each round of the event loop
+     */
+    explain(policy: CompiledPolicy, description: unknown, turns: WorkTurns): Promise<object | Refusal> {
       const rulebook = soloRulebook(policy, decisionSettings(config))
       // The body was checked against openapi.json, which describes this very shape.
       return explainInTurns(openExplanation(rulebook, description as RequestDescription, parts.clock.now()), turns)

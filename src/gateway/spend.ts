@@ -30,13 +30,9 @@ export interface SpendLeases extends Pick<TokenLeases, 'need' | 'asked'> {
 
 export type SpendFor = (book: SpendBook) => SpendLeases
 
-export interface SpendLimits {
-  readonly table: SharedTable
-  readonly book: SpendBook
-  readonly leases: SpendLeases
-}
+export type SpendLimits = ReturnType<typeof openSpend>
 
-export function openSpend(table: SharedTable, spendFor: SpendFor): SpendLimits {
+export function openSpend(table: SharedTable, spendFor: SpendFor) {
   const book: SpendBook = new SpendBook({ table, onNeed: key => leases.need(key) })
   const leases = spendFor(book)
   return { table, book, leases }

@@ -7,42 +7,25 @@ import { StartupError } from '../base/refusals.ts'
 import type { Environment } from '../config/environment.ts'
 import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
-import { type Credentials, openCredentials } from '../credentials/credentials.ts'
+import { openCredentials } from '../credentials/credentials.ts'
 import type { CredentialTable } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { connectTime } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { Connections } from '../upstream/connections.ts'
-import { createTcpDial, type Dial } from '../upstream/dial.ts'
-import { createEgress, type Egress, type EgressSettings } from '../upstream/egress.ts'
-import { createOwnRequests, type OwnRequests } from '../upstream/own-requests.ts'
-import { createResolver, createRoute, type Lookup, type UpstreamRoute } from '../upstream/resolve.ts'
+import { createTcpDial } from '../upstream/dial.ts'
+import { createEgress, type EgressSettings } from '../upstream/egress.ts'
+import { createOwnRequests } from '../upstream/own-requests.ts'
+import { createResolver, createRoute, type Lookup } from '../upstream/resolve.ts'
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
-import { type KeptCredentials, openKeptCredentials } from './credentials.ts'
-import { openPrices, type Prices } from './prices.ts'
+import { openKeptCredentials } from './credentials.ts'
+import { openPrices } from './prices.ts'
 import { collectorOf } from './tracing.ts'
 
 /** All connections from the gateway to other servers. */
-export interface Upstreams {
-  readonly egress: Egress
-  readonly route: UpstreamRoute
-  readonly connections: Connections
-  /** PEM text of the certificate authorities of Proxy:CaFile. */
-  readonly ca: string | undefined
-  /** For tunnels that are not opened. */
-  readonly dialTcp: Dial
-  /** Keys of upstreams that agents need not hold. */
-  readonly credentials: Credentials
-  /** Undefined in the threads beside the first one. */
-  readonly keptCredentials: KeptCredentials | undefined
-  /** Undefined when calls of models are not metered. */
-  readonly prices: Prices | undefined
-  /** Webhooks and the documents of the identity provider. */
-  readonly ownRequests: OwnRequests
-  close(): Promise<void>
-}
+export type Upstreams = Awaited<ReturnType<typeof openUpstreams>>
 
 export interface UpstreamDeps {
   readonly clock: Clock
@@ -60,7 +43,7 @@ export interface UpstreamDeps {
 const lookupsAtOnce = 256
 
 /** @throws StartupError when a file or variable that the configuration names cannot be read */
-export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps): Promise<Upstreams> {
+export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps) {
   const { Proxy: proxy } = config
   const prices = await openPrices(config, baseDirectory)
   const egress = createEgress(egressOf(config, deps.env))
@@ -109,7 +92,19 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     }
   })
   return {
-    ...{ egress, route, connections, dialTcp, ca, credentials, keptCredentials, prices, ownRequests },
+    ...{ egress, route, connections },
+    /** PEM text of the certificate authorities of Proxy:CaFile. */
+    ca,
+    /** For tunnels that are not opened. */
+    dialTcp,
+    /** Keys of upstreams that agents need not hold. */
+    credentials,
+    /** Undefined in the threads beside the first one. */
+    keptCredentials,
+    /** Undefined when calls of models are not metered. */
+    prices,
+    /** Webhooks and the documents of the identity provider. */
+    ownRequests,
     async close() {
       await keptCredentials?.close()
       connections.close()

@@ -22,18 +22,7 @@ export interface AttemptLease {
   during<T>(work: Promise<T>): Promise<T>
 }
 
-export interface ReplayAttempts {
-  /** Takes the lease of an attempt on the request `id`. */
-  begin(id: string): AttemptLease
-  /** Follows work that holds no lease. */
-  follow<T>(work: Promise<T>): Promise<T>
-  /** Ids of requests: those with a lease that holds, and those with a lease that is over. */
-  leases(): Omit<GatewayAttempts, 'owner'>
-  /** Resolves when no work is under way. */
-  idle(): Promise<void>
-  /** Ends every attempt. */
-  abort(): void
-}
+export type ReplayAttempts = ReturnType<typeof createAttempts>
 
 interface Held {
   readonly id: string
@@ -41,7 +30,7 @@ interface Held {
   readonly stop: AbortController
 }
 
-export function createAttempts(clock: Clock, leaseMs: number): ReplayAttempts {
+export function createAttempts(clock: Clock, leaseMs: number) {
   const held = new Set<Held>()
   const working = new Set<Promise<unknown>>()
 
@@ -56,8 +45,10 @@ export function createAttempts(clock: Clock, leaseMs: number): ReplayAttempts {
   }
 
   return {
+    /** Follows work that holds no lease. */
     follow,
-    begin(id) {
+    /** Takes the lease of an attempt on the request `id`. */
+    begin(id: string): AttemptLease {
       const lease = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
       const sendBefore = lease.until - leaseMs / 2
       const sendBeforeWall = clock.now() + leaseMs / 2
@@ -78,15 +69,18 @@ export function createAttempts(clock: Clock, leaseMs: number): ReplayAttempts {
         },
       }
     },
-    leases() {
+    /** Ids of requests: those with a lease that holds, and those with a lease that is over. */
+    leases(): Omit<GatewayAttempts, 'owner'> {
       const now = clock.steady()
       const running = new Set([...held].filter(({ until }) => until > now).map(({ id }) => id))
       const over = new Set([...held].map(({ id }) => id).filter(id => !running.has(id)))
       return { held: [...running], over: [...over] }
     },
+    /** Resolves when no work is under way. */
     async idle() {
       while (working.size > 0) await Promise.all(working)
     },
+    /** Ends every attempt. */
     abort() {
       for (const { stop } of held) stop.abort()
     },

@@ -42,23 +42,7 @@ interface EarlierUse {
   readonly key?: TakenKey | undefined
 }
 
-export interface Grants {
-  /** Whether a grant covers a request that would be held. Its use may fail nevertheless: others use it, or it runs out. */
-  covers(held: Suspension, before?: GrantRecord): Promise<boolean | Refusal>
-  /**
-   * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
-   * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
-   *
-   * @param before stands for a use while its grant covers the request; otherwise its key is freed
-   */
-  use(held: Suspension, before?: EarlierUse): Promise<UsedGrant | Refusal | undefined>
-  /** Frees the key of a request that a grant let pass and that was not sent. */
-  releaseKey(key: TakenKey): Promise<Refusal | undefined>
-  /** Active ones, oldest first. */
-  list(filter?: GrantFilter): Promise<readonly GrantRecord[]>
-  /** `not_found` when no grant has that id. */
-  revoke(id: string, by: { readonly reviewer: Person; readonly requestId: string | null }): Promise<Refusal | undefined>
-}
+export type Grants = ReturnType<typeof createGrants>
 
 /** Terms, and the id when it is known. */
 export interface NewGrant extends GrantTerms {
@@ -69,19 +53,29 @@ type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
   readonly store: Pick<HitlOptions['store'], 'grants'>
 }
 
-export function createGrants(options: GrantOptions): Grants {
+export function createGrants(options: GrantOptions) {
   const { store, clock } = options
   return {
-    covers: (held, before) =>
+    /** Whether a grant covers a request that would be held. Its use may fail nevertheless: others use it, or it runs out. */
+    covers: (held: Suspension, before?: GrantRecord) =>
       orUnavailable(
         isCovered(held, before, clock.now())
           ? Promise.resolve(true)
           : covering(options, held).then(({ length }) => length > 0),
       ),
-    use: (held, before = {}) => orUnavailable(use(options, held, before)),
-    releaseKey: key => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
-    list: filter => store.grants.list(clock.now(), filter),
-    revoke: (id, { reviewer, requestId }) => {
+    /**
+     * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
+     * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
+     *
+     * @param before stands for a use while its grant covers the request; otherwise its key is freed
+     */
+    use: (held: Suspension, before: EarlierUse = {}) => orUnavailable(use(options, held, before)),
+    /** Frees the key of a request that a grant let pass and that was not sent. */
+    releaseKey: (key: TakenKey) => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
+    /** Active ones, oldest first. */
+    list: (filter?: GrantFilter) => store.grants.list(clock.now(), filter),
+    /** `not_found` when no grant has that id. */
+    revoke: (id: string, { reviewer, requestId }: { readonly reviewer: Person; readonly requestId: string | null }) => {
       const done = { actor: reviewer.id, requestId, action: 'hitl.grant.revoke', subject: id, details: {} }
       const removed = store.grants.remove(id, { at: clock.now(), ...done })
       return orUnavailable(removed.then(done => (done ? undefined : refuse('not_found'))))

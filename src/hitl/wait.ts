@@ -10,14 +10,7 @@ const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed
 /** Node fires longer timers at once. */
 const longestTimer = 2 ** 31 - 1
 
-export interface Waiters {
-  /**
-   * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops.
-   *
-   * @param isOpen reads whether there is no outcome yet
-   */
-  wait(id: string, isOpen: () => Promise<boolean>, limits: WaitLimits): Promise<void>
-}
+export type Waiters = ReturnType<typeof createWaiters>
 
 export interface WaitLimits {
   readonly ms: number
@@ -30,7 +23,7 @@ export interface WaiterOptions {
   readonly stopping: AbortSignal
 }
 
-export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
+export function createWaiters({ events, stopping }: WaiterOptions) {
   const waiting = new Map<string, Set<() => void>>()
   const wakeAll = () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
@@ -58,7 +51,12 @@ export function createWaiters({ events, stopping }: WaiterOptions): Waiters {
   }
 
   return {
-    async wait(id, isOpen, limits) {
+    /**
+     * Resolves when the outcome of `id` is known, `ms` have passed, `signal` aborts or the gateway stops.
+     *
+     * @param isOpen reads whether there is no outcome yet
+     */
+    async wait(id: string, isOpen: () => Promise<boolean>, limits: WaitLimits) {
       // Listen first, then read: a verdict in between reaches at least one of them.
       const listening = listen(id, limits)
       try {

@@ -22,17 +22,10 @@ export interface ConnectionLimits {
 }
 
 /** The open connections of all servers, counted together. */
-export interface OpenConnections {
-  /** Counts the connections of this server too. */
-  watch(server: Server): void
-  /** Follows those of a server for connections that are accepted, and counted, elsewhere. */
-  adopt(server: Server): void
-  /** Closes all that are counted, also those without a request. */
-  destroy(): void
-}
+export type OpenConnections = ReturnType<typeof limitConnections>
 
 /** Closes connections beyond the limits, so that one client cannot take all of them. */
-export function limitConnections(limits: ConnectionLimits): OpenConnections {
+export function limitConnections(limits: ConnectionLimits) {
   const { maxConnections, idleMs, count, onChange, peerOf, onRefused } = limits
   const open: SlotList<OpenConnection>[] = []
 
@@ -56,7 +49,8 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
   }
 
   return {
-    watch(server) {
+    /** Counts the connections of this server too. */
+    watch(server: Server) {
       // Closes connections beyond the total before any work is done; not enough alone, since each server counts its own.
       server.maxConnections = maxConnections
       server.on('drop', data => onRefused('connections', data?.remoteAddress))
@@ -66,7 +60,9 @@ export function limitConnections(limits: ConnectionLimits): OpenConnections {
         if (isGone(socket)) socket.destroy()
       })
     },
-    adopt: server => void followConnections(server, idleMs),
+    /** Follows those of a server for connections that are accepted, and counted, elsewhere. */
+    adopt: (server: Server) => void followConnections(server, idleMs),
+    /** Closes all that are counted, also those without a request. */
     destroy() {
       for (const list of open) for (const { socket } of list.all()) socket.destroy()
     },

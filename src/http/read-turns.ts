@@ -1,17 +1,7 @@
 import { once } from '../base/once.ts'
 
 /** Turns for reading bodies. */
-export interface ReadTurns {
-  /**
-   * Counts bytes that were read of a body. True: this round of the event loop has read enough. Stop reading then;
-   * `resume` is called when the turn of this body has come.
-   */
-  isOver(bytes: number, resume: () => void): boolean
-  /** Whether `resume` is still to be called. */
-  awaits(resume: () => void): boolean
-  /** `resume` is not called any more. */
-  forget(resume: () => void): void
-}
+export type ReadTurns = ReturnType<typeof createReadTurns>
 
 /** Bytes that one round reads before connections have to wait: 1 to 3 ms. */
 const roundBytes = 2 * 2 ** 20
@@ -28,7 +18,7 @@ const bodiesPerRound = 4
  *
  * @param soon calls back in the next round of the event loop
  */
-export function createReadTurns(soon: (work: () => void) => void = setImmediate): ReadTurns {
+export function createReadTurns(soon: (work: () => void) => void = setImmediate) {
   // Not a Set, whose former tables would keep the bodies alive (see SlotList).
   const waiting: (() => void)[] = []
   let left = roundBytes
@@ -39,15 +29,21 @@ export function createReadTurns(soon: (work: () => void) => void = setImmediate)
   })
 
   return {
-    isOver(bytes, resume) {
+    /**
+     * Counts bytes that were read of a body. True: this round of the event loop has read enough. Stop reading then;
+     * `resume` is called when the turn of this body has come.
+     */
+    isOver(bytes: number, resume: () => void): boolean {
       left -= bytes
       schedule()
       if (left > 0) return false
       if (!waiting.includes(resume)) waiting.push(resume)
       return true
     },
-    awaits: resume => waiting.includes(resume),
-    forget(resume) {
+    /** Whether `resume` is still to be called. */
+    awaits: (resume: () => void) => waiting.includes(resume),
+    /** `resume` is not called any more. */
+    forget(resume: () => void) {
       const at = waiting.indexOf(resume)
       if (at >= 0) waiting.splice(at, 1)
     },

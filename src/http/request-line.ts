@@ -13,20 +13,16 @@ export type RequestRoute =
   | { readonly kind: 'own'; readonly path: string }
 
 /** Reads the targets of requests at an entrypoint. */
-export interface TargetReader {
-  /** @param host the `Host` field */
-  readonly read: (url: string, host: string) => RequestRoute | Refusal
-  /** Changes the virtual hosts. */
-  use(hosts: VirtualHosts | undefined): void
-}
+export type TargetReader = ReturnType<typeof createTargetReader>
 
 /**
  * Reads the request-target (RFC 9112 section 3.2). Absolute-form is accepted when it names this host, as the RFC asks, and
  * never forwarded: an upstream is named after `/proxy/`, or by a virtual host.
  */
-export function createTargetReader(hosts: VirtualHosts | undefined): TargetReader {
+export function createTargetReader(hosts: VirtualHosts | undefined) {
   return {
-    read(url, host) {
+    /** @param host the `Host` field */
+    read(url: string, host: string): RequestRoute | Refusal {
       const path = url.charCodeAt(0) === 0x2f ? url : pathOfAbsoluteForm(url, host)
       if (path === undefined) return notOurs
       const virtual = hosts?.find(host)
@@ -35,7 +31,8 @@ export function createTargetReader(hosts: VirtualHosts | undefined): TargetReade
       }
       return path.startsWith(proxyPrefix) ? routeBehind(path) : { kind: 'own', path }
     },
-    use(next) {
+    /** Changes the virtual hosts. */
+    use(next: VirtualHosts | undefined) {
       hosts = next
     },
   }

@@ -20,29 +20,14 @@ export interface Certificate {
 }
 
 /** Servers that do not listen yet. One set of limits holds for the connections of all of them. */
-export interface Servers {
-  readonly all: readonly Server[]
-  /** For TCP; TLS when there is a certificate, unless it is to be plain. */
-  tcp(isPlain?: boolean): Server
-  unix(): Server
-  /** A server for connections that are accepted, and counted, elsewhere. */
-  adopting(): Server
-  /** A server for a socket of unknown kind. It serves nothing before `begin`. */
-  blank(): Server
-  /** Takes requests on a blank server. Undefined when it must be a TLS server, which `tcp` gives. */
-  begin(server: Server, kind: 'tcp' | 'unix'): Server | undefined
-  /** New connections get this certificate. Only for servers that began with one. */
-  setCertificate(certificate: Certificate): void
-  /** Cuts off every connection. */
-  destroyConnections(): void
-}
+export type Servers = ReturnType<typeof createServers>
 
 const maxHeaderSize = 16_384
 /** Interval at which node checks for late heads, milliseconds. */
 const checkIntervalMs = 2_000
 const minVersion = 'TLSv1.2'
 
-export function createServers(settings: ServerSettings, acceptor: Acceptor): Servers {
+export function createServers(settings: ServerSettings, acceptor: Acceptor) {
   const connections = limitConnections(settings)
   const all: Server[] = []
   const secured: SecureServer[] = []
@@ -82,22 +67,28 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor): Ser
 
   return {
     all,
+    /** For TCP; TLS when there is a certificate, unless it is to be plain. */
     tcp: (isPlain = false) => (certificate === undefined || isPlain ? take(blank()) : secure(certificate)),
     unix: () => takeUnix(blank()),
-    adopting() {
+    /** A server for connections that are accepted, and counted, elsewhere. */
+    adopting(): Server {
       const server = blank()
       connections.adopt(server)
       return beginChecks(serve(server))
     },
+    /** A server for a socket of unknown kind. It serves nothing before `begin`. */
     blank,
-    begin(server, kind) {
+    /** Takes requests on a blank server. Undefined when it must be a TLS server, which `tcp` gives. */
+    begin(server: Server, kind: 'tcp' | 'unix'): Server | undefined {
       if (kind === 'unix') return takeUnix(server)
       return certificate === undefined ? take(server) : undefined
     },
-    setCertificate(renewed) {
+    /** New connections get this certificate. Only for servers that began with one. */
+    setCertificate(renewed: Certificate) {
       for (const server of secured) server.setSecureContext({ ...renewed, minVersion })
       certificate = renewed
     },
+    /** Cuts off every connection. */
     destroyConnections: () => connections.destroy(),
   }
 }

@@ -32,21 +32,7 @@ export interface InterceptionParts {
 /** A tunnel, as the log names it. */
 export type NamedTunnel = Pick<ConnectTunnel, 'id' | 'agentId' | 'origin'>
 
-export interface Interception {
-  readonly hosts: OpenedHosts
-  /** Whether the authority may vouch for a host. */
-  permits(host: string): boolean
-  /** Takes the plain sides. Called once, before the first `open`. */
-  serve(adopt: (connection: Duplex) => void): void
-  /** Answers a CONNECT with 200, and reads what comes. The connection is closed when that is not possible. */
-  open(socket: Socket, tunnel: ConnectTunnel): void
-  /** Tells of a tunnel that was closed for what it carries. */
-  failed(tunnel: NamedTunnel, reason: string): void
-  /** Tells of bytes in a tunnel that are no request. */
-  notHttp(tunnel: ConnectTunnel): void
-  /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. Those with HTTP/2 take no more requests. */
-  drain(): void
-}
+export type Interception = ReturnType<typeof createInterception>
 
 /** The answer to a CONNECT that opens a tunnel. */
 export const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
@@ -57,7 +43,7 @@ const pieceBytes = 1_000
 /** A client that closes so soon after the handshake, without a request, has not liked the certificate, milliseconds. */
 const soonMs = 1_000
 
-export function createInterception(parts: InterceptionParts): Interception {
+export function createInterception(parts: InterceptionParts) {
   let adopt = (_: Duplex): void => {
     throw new Error('cannot happen: a tunnel before the gateway serves')
   }
@@ -66,18 +52,24 @@ export function createInterception(parts: InterceptionParts): Interception {
   let isDraining = false
   return {
     hosts: parts.hosts,
+    /** Tells of a tunnel that was closed for what it carries. */
     failed: parts.onFailed,
-    permits: host => parts.leafs.permits(host),
-    serve(taker) {
+    /** Whether the authority may vouch for a host. */
+    permits: (host: string) => parts.leafs.permits(host),
+    /** Takes the plain sides. Called once, before the first `open`. */
+    serve(taker: (connection: Duplex) => void) {
       adopt = taker
     },
-    notHttp: tunnel => fail(tunnel, 'not http', parts),
+    /** Tells of bytes in a tunnel that are no request. */
+    notHttp: (tunnel: ConnectTunnel) => fail(tunnel, 'not http', parts),
+    /** Closes the tunnels that carry no connection of HTTP yet, and opens no more. Those with HTTP/2 take no more requests. */
     drain() {
       isDraining = true
       for (const socket of openings) socket.destroy()
       for (const connection of http2) connection.drain()
     },
-    open(socket, tunnel) {
+    /** Answers a CONNECT with 200, and reads what comes. The connection is closed when that is not possible. */
+    open(socket: Socket, tunnel: ConnectTunnel) {
       // A client that left while its token was verified does not end a second time.
       if (isDraining || socket.readableEnded) {
         socket.destroy()

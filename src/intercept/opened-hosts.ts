@@ -11,26 +11,22 @@ export interface OpenedHostsSettings {
   readonly Http2Hosts: readonly string[]
 }
 
-export interface OpenedHosts {
-  /** Whether it opens the TLS of this host, and reads the requests. */
-  opens(origin: Origin): boolean
-  /** Whether a tunnel that it does not open may carry another protocol than TLS. */
-  mayCarryAny(origin: Origin): boolean
-  /** Whether it offers HTTP/2 in the TLS of this host. @param host a name in lower case, or an address without brackets */
-  speaksHttp2(host: string): boolean
-}
+export type OpenedHosts = ReturnType<typeof createOpenedHosts>
 
 const tlsPort = 443
 
-export function createOpenedHosts(settings: OpenedHostsSettings): OpenedHosts {
+export function createOpenedHosts(settings: OpenedHostsSettings) {
   const { Https, TunnelHosts, InterceptHosts, Http2Hosts } = settings
   const isTunnelled = matcherOf(TunnelHosts)
   const isIntercepted = matcherOf(InterceptHosts)
   const withHttp2 = parseHostPatterns(Http2Hosts)
   return {
-    opens: origin => (Https === 'Intercept' ? !isTunnelled(origin) : isIntercepted(origin)),
-    mayCarryAny: origin => origin.port !== tlsPort && isTunnelled(origin),
-    speaksHttp2: host => matchesAnyHost(withHttp2, host),
+    /** Whether it opens the TLS of this host, and reads the requests. */
+    opens: (origin: Origin) => (Https === 'Intercept' ? !isTunnelled(origin) : isIntercepted(origin)),
+    /** Whether a tunnel that it does not open may carry another protocol than TLS. */
+    mayCarryAny: (origin: Origin) => origin.port !== tlsPort && isTunnelled(origin),
+    /** Whether it offers HTTP/2 in the TLS of this host. @param host a name in lower case, or an address without brackets */
+    speaksHttp2: (host: string) => matchesAnyHost(withHttp2, host),
   }
 }
 

@@ -61,11 +61,7 @@ export interface Rotation {
 }
 
 /** A new authority that is not yet in its file. */
-export interface PreparedAuthority {
-  readonly authority: Authority
-  /** Puts it in the place of the stored one. */
-  store(): Promise<void>
-}
+export type PreparedAuthority = Awaited<ReturnType<typeof prepareRotation>>
 
 /**
  * Makes an authority that is to replace the stored one.
@@ -76,12 +72,13 @@ export async function prepareRotation(
   dataDirectory: string,
   now: number,
   { old, constraints, keepsOld }: Rotation & { readonly old: Authority },
-): Promise<PreparedAuthority> {
+) {
   const path = authorityFile(dataDirectory)
   const kept = keepsOld && isValid(old.certificate, now) ? String(old.certificate) : ''
   const text = (await makeAuthority(now, constraints)) + kept
   return {
     authority: await parseAuthority({ certificates: text, key: text }, { certificates: path, key: path }),
+    /** Puts it in the place of the stored one. */
     async store() {
       await writePrivateFile(path, text, true)
     },

@@ -10,26 +10,7 @@ import { ActivityDelta, type SentBytes } from './activity-delta.ts'
 export type ActivityKind = 'request' | 'denied' | 'held' | 'humanDenied' | 'toolChanged'
 
 /** All times are wall clock milliseconds since the epoch. */
-export interface ActivityLog {
-  of(agentId: string, now: number): Activity
-  /** A request came in. */
-  request(agentId: string, now: number): void
-  /** A policy denied a request. */
-  denied(agentId: string, now: number): void
-  /** A request was held for review. */
-  held(agentId: string, now: number): void
-  /** A person denied a request. */
-  humanDenied(agentId: string, now: number): void
-  /** A tool of an MCP server differs from what the agent saw before. */
-  toolChanged(agentId: string, now: number): void
-  /** A request was sent. */
-  sent(agentId: string, to: SentBytes, now: number): void
-  /** Adds what was noted in another thread or gateway, `times` times; it is not sent on. */
-  add(agentId: string, what: ActivityKind | SentBytes, at: number, times: number): void
-  /** Forgets agents that were idle for eight days. */
-  sweep(now: number): void
-  readonly size: number
-}
+export type ActivityLog = ReturnType<typeof createActivityLog>
 
 /** Maximum of agents that are remembered, and of hosts of each. */
 export interface ActivityLimits {
@@ -48,7 +29,7 @@ const daysKept = 8
 const newestShare = 0.1
 
 /** @param onDelta called with each delta for others when it begins; it grows until its `end` */
-export function createActivityLog(limits = usualLimits, onDelta?: (delta: ActivityDelta) => void): ActivityLog {
+export function createActivityLog(limits = usualLimits, onDelta?: (delta: ActivityDelta) => void) {
   const logs = new AgentLogs(limits)
   // On the path of each request: the delta is in the log of the agent, so that no object is made.
   const deltaOf = (log: AgentLog, agentId: string, now: number): ActivityDelta | undefined => {
@@ -66,22 +47,30 @@ export function createActivityLog(limits = usualLimits, onDelta?: (delta: Activi
     if (delta !== undefined) delta[kind] += 1
   }
   return {
+    /** A request came in. */
     request: noted('request'),
+    /** A policy denied a request. */
     denied: noted('denied'),
+    /** A request was held for review. */
     held: noted('held'),
+    /** A person denied a request. */
     humanDenied: noted('humanDenied'),
+    /** A tool of an MCP server differs from what the agent saw before. */
     toolChanged: noted('toolChanged'),
-    sent(agentId, to, now) {
+    /** A request was sent. */
+    sent(agentId: string, to: SentBytes, now: number) {
       const log = logs.touch(agentId, now)
       if (log.send(to, now, 1)) deltaOf(log, agentId, now)?.send(to)
     },
-    add(agentId, what, at, times) {
+    /** Adds what was noted in another thread or gateway, `times` times; it is not sent on. */
+    add(agentId: string, what: ActivityKind | SentBytes, at: number, times: number) {
       const log = logs.touch(agentId, at)
       if (typeof what === 'string') log[what].add(at, times)
       else log.send(what, at, times)
     },
-    of: (agentId, now) => new ActivityView(logs.agents.get(agentId), now),
-    sweep: now => logs.sweep(now),
+    of: (agentId: string, now: number) => new ActivityView(logs.agents.get(agentId), now),
+    /** Forgets agents that were idle for eight days. */
+    sweep: (now: number) => logs.sweep(now),
     get size() {
       return logs.agents.size
     },

@@ -16,10 +16,7 @@ export interface QueuedWork {
   start(done: () => void): void
 }
 
-export interface FairQueue {
-  /** Starts the work when its owner's turn comes. False: the owner has too much waiting already. */
-  enter(owner: string, work: QueuedWork): boolean
-}
+export type FairQueue = ReturnType<typeof createFairQueue>
 
 interface Owner {
   running: number
@@ -27,7 +24,7 @@ interface Owner {
 }
 
 /** Owners take turns, so that one of them delays another by at most `atOnce` pieces of work. */
-export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairQueueLimits): FairQueue {
+export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairQueueLimits) {
   // The order of turns: the owner that was served last is at the end. Only owners with work are in it.
   const owners = new Map<string, Owner>()
   let running = 0
@@ -65,7 +62,8 @@ export function createFairQueue({ atOnce, atOnceEach, waitingEach }: FairQueueLi
   }
 
   return {
-    enter(name, work) {
+    /** Starts the work when its owner's turn comes. False: the owner has too much waiting already. */
+    enter(name: string, work: QueuedWork): boolean {
       const owner = owners.get(name) ?? { running: 0, waiting: [] }
       if (owner.waiting.length >= waitingEach) return false
       owners.set(name, owner)

@@ -37,14 +37,7 @@ export interface Denials {
   readonly agents: readonly RankedName[]
 }
 
-export interface Incidents {
-  /** @returns the kept record: a long path is cut */
-  note(incident: Incident): Incident
-  /** Latest first. */
-  of(agentId: string): readonly Incident[]
-  /** Denials within the last hour. */
-  denials(now: number): Denials
-}
+export type Incidents = ReturnType<typeof createIncidents>
 
 export interface IncidentLimits {
   readonly agents: number
@@ -79,7 +72,7 @@ function shortCopy(path: string): string {
   return path.length > maxPath ? `${start}…` : start
 }
 
-export function createIncidents(limits = usualLimits): Incidents {
+export function createIncidents(limits = usualLimits) {
   const byAgent = new Map<string, Incident[]>()
   let slots: Slot[] = []
 
@@ -114,7 +107,8 @@ export function createIncidents(limits = usualLimits): Incidents {
   }
 
   return {
-    note(incident) {
+    /** @returns the kept record: a long path is cut */
+    note(incident: Incident): Incident {
       const { agentId, path } = incident
       const list = byAgent.get(agentId) ?? []
       const kept = { ...incident, path: shortCopy(path) }
@@ -130,8 +124,9 @@ export function createIncidents(limits = usualLimits): Incidents {
       count(slot.agents, agentId)
       return kept
     },
-    // Incidents of other threads and gateways arrive late.
-    of: agentId => (byAgent.get(agentId) ?? []).toReversed().sort((left, right) => right.at - left.at),
-    denials: now => ({ rules: rank('rules', now), hosts: rank('hosts', now), agents: rank('agents', now) }),
+    /** Latest first. Incidents of other threads and gateways arrive late. */
+    of: (agentId: string) => (byAgent.get(agentId) ?? []).toReversed().sort((left, right) => right.at - left.at),
+    /** Denials within the last hour. */
+    denials: (now: number) => ({ rules: rank('rules', now), hosts: rank('hosts', now), agents: rank('agents', now) }),
   }
 }

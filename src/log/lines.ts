@@ -6,11 +6,7 @@ export interface LineSink {
   flush(): void
 }
 
-export interface Lines {
-  write(line: string): void
-  /** Passes the buffered lines on, and flushes the sink. */
-  flush(): void
-}
+export type Lines = ReturnType<typeof bufferLines>
 
 /** Lines are buffered for this time, milliseconds, or until this many bytes. */
 const gatherMs = 10
@@ -25,7 +21,7 @@ const maxPerCharacter = 6
  * Buffers lines: each write wakes a thread, which costs as much as 70 lines. They are buffered as bytes, since strings that
  * wait outlive the young generation.
  */
-export function bufferLines(sink: LineSink): Lines {
+export function bufferLines(sink: LineSink) {
   let buffer = Buffer.allocUnsafeSlow(gatherBytes)
   let used = 0
   let timer: NodeJS.Timeout | undefined
@@ -41,7 +37,7 @@ export function bufferLines(sink: LineSink): Lines {
     else handOn()
   }
   return {
-    write(line) {
+    write(line: string) {
       const max = line.length * maxPerCharacter
       if (max > buffer.length - used) {
         handOn()
@@ -52,6 +48,7 @@ export function bufferLines(sink: LineSink): Lines {
       // As many bytes as characters: all of it is ASCII, as most lines are.
       used += bytes === line.length ? bytes : buffer.write(printableJson(line), used)
     },
+    /** Passes the buffered lines on, and flushes the sink. */
     flush() {
       handOn()
       sink.flush()

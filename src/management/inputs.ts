@@ -15,18 +15,15 @@ const maxUnknown = 10
 const maxUnknownLength = 100
 
 /** Reads what a call brings along, as its operation in openapi.json says. */
-export interface Inputs {
-  /** @param search the query without its question mark. Parameters that are not declared are refused, unless the operation takes any. */
-  readQuery(search: string): ManagementCall['query'] | Refusal
-  readBody(req: IncomingMessage, res: ServerResponse): Promise<{ readonly value: unknown } | Refusal>
-}
+export type Inputs = ReturnType<typeof createInputs>
 
-export function createInputs(operation: ApiOperation, checks: (pointer: string) => Check): Inputs {
+export function createInputs(operation: ApiOperation, checks: (pointer: string) => Check) {
   const parameters = operation.query.map(parameter => ({ ...parameter, check: checks(parameter.schema) }))
   const schema = operation.body?.schema
   const checkBody = schema === undefined ? checkObject : checks(schema)
   return {
-    readQuery(search) {
+    /** @param search the query without its question mark. Parameters that are not declared are refused, unless the operation takes any. */
+    readQuery(search: string): ManagementCall['query'] | Refusal {
       const given = new URLSearchParams(search)
       const values: Record<string, string | number> = {}
       const errors = operation.anyQuery ? [] : unknownParameters(given, parameters)
@@ -40,7 +37,7 @@ export function createInputs(operation: ApiOperation, checks: (pointer: string) 
       }
       return errors.length === 0 ? values : refuse('invalid_parameter', undefined, { errors })
     },
-    async readBody(req, res) {
+    async readBody(req: IncomingMessage, res: ServerResponse): Promise<{ readonly value: unknown } | Refusal> {
       if (operation.body === undefined) return { value: undefined }
       const { isForm } = operation.body
       const bytes = await receive(req, res, isForm ? maxFormBytes : maxBodyBytes)

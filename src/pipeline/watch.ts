@@ -4,14 +4,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { Exchange, TransferProgress } from './exchange.ts'
 
 /** The exchanges in flight. It finds stalled clients, which would hold memory and connections forever. */
-export interface ExchangeWatch {
-  add(exchange: Exchange): void
-  remove(exchange: Exchange): void
-  /** The exchanges in flight for which `matches` is true. */
-  underway(matches: (exchange: Exchange) => boolean): readonly Exchange[]
-  /** Checks every exchange in flight. Call every second or so. */
-  sweep(): void
-}
+export type ExchangeWatch = ReturnType<typeof createWatch>
 
 /** Minimum rate at which a client must send a body. */
 export interface MinimumRate {
@@ -33,7 +26,7 @@ interface WatchParts {
 }
 
 /** @param count its first number is the number of exchanges */
-export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchParts, count: Int32Array): ExchangeWatch {
+export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchParts, count: Int32Array) {
   const flying = new SlotList<Exchange>()
 
   const sendsNothing = (exchange: Exchange, progress: TransferProgress, now: number): boolean => {
@@ -58,15 +51,17 @@ export function createWatch({ clock, idleMs, pace, onSlow, onStalled }: WatchPar
   }
 
   return {
-    add(exchange) {
+    add(exchange: Exchange) {
       flying.add(exchange)
       count[0] = flying.size
     },
-    remove(exchange) {
+    remove(exchange: Exchange) {
       flying.remove(exchange)
       count[0] = flying.size
     },
-    underway: matches => flying.all().filter(matches),
+    /** The exchanges in flight for which `matches` is true. */
+    underway: (matches: (exchange: Exchange) => boolean) => flying.all().filter(matches),
+    /** Checks every exchange in flight. Call every second or so. */
     sweep() {
       const now = clock.steady()
       for (const exchange of flying.all()) {

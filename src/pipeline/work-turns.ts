@@ -4,18 +4,7 @@ import type { Divided } from '../policy/turns/turns.ts'
 import type { Work } from '../policy/values/work.ts'
 
 /** Turns of the event loop for work that would keep other requests waiting if it were done at once. */
-export interface WorkTurns {
-  /** Whether short work may be done at once: the work of this round of the event loop has not taken its steps. */
-  readonly hasCapacity: boolean
-  /**
-   * Resolves when the next turn of this agent has come.
-   *
-   * @param begun the work has had a turn before: it comes before other work of the agent, which holds less memory
-   */
-  next(agentId: string, begun?: boolean): Promise<void>
-  /** Counts the steps of a piece of work. */
-  spend(steps: number): void
-}
+export type WorkTurns = ReturnType<typeof createWorkTurns>
 
 interface AgentQueue {
   readonly agentId: string
@@ -28,7 +17,7 @@ interface AgentQueue {
  *
  * @param soon calls back in the next round of the event loop
  */
-export function createWorkTurns(soon: (work: () => void) => void = setImmediate): WorkTurns {
+export function createWorkTurns(soon: (work: () => void) => void = setImmediate) {
   // In the order of turns. Not a Map, whose former tables would keep what waits alive (see SlotList).
   const waiting: AgentQueue[] = []
   let left = stepsPerTurn
@@ -47,10 +36,16 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   }
 
   return {
+    /** Whether short work may be done at once: the work of this round of the event loop has not taken its steps. */
     get hasCapacity() {
       return left > 0 && waiting.length === 0
     },
-    next(agentId, begun = false) {
+    /**
+     * Resolves when the next turn of this agent has come.
+     *
+     * @param begun the work has had a turn before: it comes before other work of the agent, which holds less memory
+     */
+    next(agentId: string, begun = false) {
       const { promise, resolve } = Promise.withResolvers<void>()
       schedule()
       const resolves = waiting.find(queue => queue.agentId === agentId)?.resolves
@@ -59,7 +54,8 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
       else resolves.push(resolve)
       return promise
     },
-    spend(steps) {
+    /** Counts the steps of a piece of work. */
+    spend(steps: number) {
       left -= steps
       if (left > 0) grant()
       else schedule()

@@ -1,12 +1,11 @@
 /** Every policy in force, and how those of the store come into force. */
 import type { Refusal } from '../base/refusals.ts'
-import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
-import { type ActivePolicies, createActivePolicies } from './active-policies.ts'
+import { createActivePolicies } from './active-policies.ts'
 import { createPolicy, type EditParts, type PolicyEditor, prepareEdit, removePolicy, replacePolicy } from './edit.ts'
 import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareInput } from './entry.ts'
-import { type PolicyPush, type Pushed, pushPolicies } from './push.ts'
+import { type PolicyPush, pushPolicies } from './push.ts'
 
 export interface BookOptions extends Omit<EditParts, 'active' | 'known' | 'store'>, Pick<StoredParts, 'onUnreadable'> {
   readonly store: Pick<Store, 'policies' | 'feed'>
@@ -20,38 +19,9 @@ export interface BookOptions extends Omit<EditParts, 'active' | 'known' | 'store
  * Every policy in force, compiled, by name. Those of the API change by the feed of the store alone. Methods that store
  * something reject with StoreError when the store fails; then nothing was changed.
  */
-export interface PolicyBook {
-  /** The policies in force. `list`, sorted by name, is the same array as long as nothing changes. */
-  readonly active: Pick<ActivePolicies, 'list'>
-  /** For the decision: one lookup. */
-  get(name: string): CompiledPolicy | undefined
-  entry(name: string): PolicyEntry | undefined
-  /** Sorted by name. The same array as long as nothing changes. */
-  list(): readonly PolicyEntry[]
-  /**
-   * Refusals: invalid_policy, already_exists. When it is repeatable, the policy that was made over the API and says the same is
-   * the result.
-   */
-  create(document: unknown, by: PolicyEditor, isRepeatable?: boolean): Promise<PolicyEntry | Refusal>
-  /** Checks a document as `create` does, and stores nothing. Refusals: invalid_policy. */
-  check(document: unknown): Promise<PolicyEntry | Refusal>
-  /** Several in one commit. Refusals: invalid_policy, read_only, in_use. */
-  push(push: PolicyPush, by: PolicyEditor): Promise<Pushed | Refusal>
-  /** Refusals: invalid_policy, not_found, read_only. */
-  replace(name: string, document: object, by: PolicyEditor): Promise<PolicyEntry | Refusal>
-  /** Refusals: not_found, read_only, in_use. */
-  remove(name: string, by: PolicyEditor): Promise<{ readonly removed: string } | Refusal>
-  /**
-   * Puts these in the place of all policies that are not of the API, if there is no mistake among them.
-   *
-   * @returns a line for each mistake; when there is any, nothing was changed
-   */
-  load(set: PreparedSet): Promise<readonly string[]>
-  /** Puts the policies of the API in force, now and whenever they change. Returns a function that ends it. */
-  follow(): Promise<() => void>
-}
+export type PolicyBook = ReturnType<typeof createBook>
 
-export function createBook(options: BookOptions): PolicyBook {
+export function createBook(options: BookOptions) {
   const active = createActivePolicies()
   const parts = { ...options, active, known: new Map<string, PolicyEntry>() }
   const stored = followStored(parts)
@@ -75,16 +45,36 @@ export function createBook(options: BookOptions): PolicyBook {
   }
 
   return {
+    /** The policies in force. `list`, sorted by name, is the same array as long as nothing changes. */
     active,
-    get: name => active.inForce.get(name)?.compiled,
-    entry: name => active.inForce.get(name),
-    list: () => active.list,
-    create: (document, by, isRepeatable = false) => edits(() => createPolicy(parts, document, by, isRepeatable)),
-    check: document => prepareEdit(parts, document, options.clock.now()),
-    push: (push, by) => edits(() => pushPolicies(parts, push, by)),
-    replace: (name, document, by) => edits(() => replacePolicy(parts, name, document, by)),
-    remove: (name, by) => edits(() => removePolicy(parts, name, by)),
-    load: set => put(() => load(set)),
+    /** For the decision: one lookup. */
+    get: (name: string) => active.inForce.get(name)?.compiled,
+    entry: (name: string) => active.inForce.get(name),
+    /** Sorted by name. The same array as long as nothing changes. */
+    list: (): readonly PolicyEntry[] => active.list,
+    /**
+     * Refusals: invalid_policy, already_exists. When it is repeatable, the policy that was made over the API and says the same is
+     * the result.
+     */
+    create: (document: unknown, by: PolicyEditor, isRepeatable = false) =>
+      edits(() => createPolicy(parts, document, by, isRepeatable)),
+    /** Checks a document as `create` does, and stores nothing. Refusals: invalid_policy. */
+    check: (document: unknown) => prepareEdit(parts, document, options.clock.now()),
+    /** Several in one commit. Refusals: invalid_policy, read_only, in_use. */
+    push: (push: PolicyPush, by: PolicyEditor) => edits(() => pushPolicies(parts, push, by)),
+    /** Refusals: invalid_policy, not_found, read_only. */
+    replace: (name: string, document: object, by: PolicyEditor) =>
+      edits(() => replacePolicy(parts, name, document, by)),
+    /** Refusals: not_found, read_only, in_use. */
+    remove: (name: string, by: PolicyEditor): Promise<{ readonly removed: string } | Refusal> =>
+      edits(() => removePolicy(parts, name, by)),
+    /**
+     * Puts these in the place of all policies that are not of the API, if there is no mistake among them.
+     *
+     * @returns a line for each mistake; when there is any, nothing was changed
+     */
+    load: (set: PreparedSet) => put(() => load(set)),
+    /** Puts the policies of the API in force, now and whenever they change. Returns a function that ends it. */
     follow: () =>
       options.store.feed.policies.follow({
         load: records => put(() => stored.load(records)),

@@ -4,11 +4,7 @@ import { dirname, isAbsolute, join, parse } from 'node:path'
 import { asError } from '../base/as-error.ts'
 
 /** Follows a directory by every name that leads to it and to its files. It does not keep the process alive. */
-export interface FileFollower {
-  /** Looks again where the names lead. Call it before reading, so that no later change is missed. */
-  refresh(): Promise<void>
-  close(): void
-}
+export type FileFollower = ReturnType<typeof createFollower>
 
 interface FollowOptions {
   /** Whether a file of this name matters. */
@@ -18,7 +14,7 @@ interface FollowOptions {
   readonly failed: (error: Error) => void
 }
 
-export function createFollower(directory: string, options: FollowOptions): FileFollower {
+export function createFollower(directory: string, options: FollowOptions) {
   const watchers = new Map<string, FSWatcher>()
   const reported = new Set<string>()
   let trails: Trails = { real: undefined, names: new Map() }
@@ -44,6 +40,7 @@ export function createFollower(directory: string, options: FollowOptions): FileF
   }
 
   return {
+    /** Looks again where the names lead. Call it before reading, so that no later change is missed. */
     async refresh() {
       trails = await findTrails(directory, options.isWanted)
       const before = new Map(watchers)

@@ -11,20 +11,18 @@ export interface BoundsParts {
 }
 
 /** Tells the operator which limits were reached, and by which agent. */
-export interface Bounds {
-  /**
-   * Counts a limit that was reached. The first time a minute for each limit and agent, a log line names both.
-   *
-   * @param agentId undefined when no agent is known
-   * @param clientIp of a client that is not known to be an agent
-   */
-  reached(bound: BoundName, agentId?: string, requestId?: string, clientIp?: string): void
-}
+export type Bounds = ReturnType<typeof createBounds>
 
-export function createBounds({ clock, log, metrics }: BoundsParts): Bounds {
+export function createBounds({ clock, log, metrics }: BoundsParts) {
   const isFirst = createOncePerMinute(clock)
   return {
-    reached(bound, agentId, requestId, clientIp) {
+    /**
+     * Counts a limit that was reached. The first time a minute for each limit and agent, a log line names both.
+     *
+     * @param agentId undefined when no agent is known
+     * @param clientIp of a client that is not known to be an agent
+     */
+    reached(bound: BoundName, agentId?: string, requestId?: string, clientIp?: string) {
       metrics.count(bounds, bound)
       if (isFirst(`${bound} ${agentId ?? ''}`))
         log.warn({ limit: bound, agentId, requestId, clientIp }, 'a limit was reached')

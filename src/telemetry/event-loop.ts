@@ -7,19 +7,16 @@ const resolution = 20
 /** The longest delay is that of the last minute, so that scrapes at usual intervals miss nothing. */
 const samplesKept = 60
 
-export interface LoopWatch {
-  /** Updates the metrics. Call every second or so. */
-  sample(): void
-  close(): void
-}
+export type LoopWatch = ReturnType<typeof watchEventLoop>
 
 /** Measures the delay of the event loop of this thread, and its pauses for garbage collection. */
-export function watchEventLoop(metrics: Metrics): LoopWatch {
+export function watchEventLoop(metrics: Metrics) {
   const delays = monitorEventLoopDelay({ resolution })
   delays.enable()
   const collections = watchCollections(metrics)
   let samples = 0
   return {
+    /** Updates the metrics. Call every second or so. */
     sample() {
       metrics.set(loopDelay, delaySeconds(delays.percentile(99)))
       metrics.set(loopDelayMax, delaySeconds(delays.max))

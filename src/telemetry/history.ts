@@ -43,11 +43,7 @@ interface Percentiles {
 export const ranges = { hour: { stepMs: 10_000, steps: 360 }, day: { stepMs: 300_000, steps: 288 } } as const
 export type TimeRange = keyof typeof ranges
 
-export interface MetricsHistory {
-  /** Call about every second; takes a step when one is over. */
-  sample(now: number, totals: () => Totals, gauges: Gauges): void
-  plots(range: TimeRange): Plots
-}
+export type MetricsHistory = ReturnType<typeof createHistory>
 
 const outcomes = ['forwarded', 'suspended', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
 type TrafficOutcome = (typeof outcomes)[number]
@@ -83,10 +79,11 @@ interface HistoryStep {
   readonly gauges: Gauges
 }
 
-export function createHistory(): MetricsHistory {
+export function createHistory() {
   const rings = { hour: new Ring(ranges.hour), day: new Ring(ranges.day) }
   return {
-    sample(now, totals, gauges) {
+    /** Call about every second; takes a step when one is over. */
+    sample(now: number, totals: () => Totals, gauges: Gauges) {
       let read: Counts | undefined
       const counts = () => {
         read ??= countsOf(totals())
@@ -94,7 +91,7 @@ export function createHistory(): MetricsHistory {
       }
       for (const ring of Object.values(rings)) ring.sample(now, counts, gauges)
     },
-    plots: range => rings[range].plots(),
+    plots: (range: TimeRange) => rings[range].plots(),
   }
 }
 

@@ -26,14 +26,7 @@ export interface SignInCode {
   readonly expiresAt: number
 }
 
-export interface ConsoleSignIn {
-  /** A code that signs the agent in, once. Only its hash is kept. Rejects with StoreError. */
-  openCode(agentId: string, entry: AuditEntry): Promise<SignInCode>
-  /** The agent of a code, which is used up. Undefined: it is unknown, used or over. Rejects with StoreError. */
-  takeCode(code: string): Promise<string | undefined>
-  /** A token of a new session, or, with `endsAt`, the next one of a session that ends then. */
-  issue(agent: AgentRecord, endsAt?: number): Promise<SessionReply>
-}
+export type ConsoleSignIn = ReturnType<typeof createConsoleSignIn>
 
 interface ConsoleParts {
   readonly clock: Clock
@@ -46,9 +39,10 @@ interface ConsoleParts {
 /** Bytes of a code that are random. Those after them are a signature. */
 const randomBytesOfCode = 16
 
-export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: ConsoleParts): ConsoleSignIn {
+export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: ConsoleParts) {
   return {
-    async openCode(agentId, entry) {
+    /** A code that signs the agent in, once. Only its hash is kept. Rejects with StoreError. */
+    async openCode(agentId: string, entry: AuditEntry): Promise<SignInCode> {
       const random = randomBytes(randomBytesOfCode)
       const code = Buffer.concat([random, Buffer.from(await crypto.subtle.sign('HMAC', keys.current, signed(random)))])
       const now = clock.now()
@@ -56,11 +50,13 @@ export function createConsoleSignIn({ clock, codes, keys, issue, trustOf }: Cons
       await codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, ...codeLimits }, entry)
       return { code: code.toString('base64url'), expiresAt }
     },
-    async takeCode(text) {
+    /** The agent of a code, which is used up. Undefined: it is unknown, used or over. Rejects with StoreError. */
+    async takeCode(text: string): Promise<string | undefined> {
       const code = Buffer.from(text, 'base64url')
       return (await isSigned(code, keys)) ? codes.take(hashOf(code), clock.now()) : undefined
     },
-    async issue(agent, endsAt = clock.now() + sessionMs) {
+    /** A token of a new session, or, with `endsAt`, the next one of a session that ends then. */
+    async issue(agent: AgentRecord, endsAt = clock.now() + sessionMs): Promise<SessionReply> {
       const { id, name } = agent
       const token = await issue({ id, name, trustScore: trustOf(agent), sessionEndsAt: endsAt })
       return { ...token, endsAt: new Date(endsAt).toISOString() }

@@ -41,19 +41,9 @@ export interface KeySetOptions extends DiscoveryOptions {
 }
 
 /** The public keys of the identity provider. */
-export interface KeySet {
-  /**
-   * The result of `current` if it is there at once; else undefined. The same object as long as the provider has the same
-   * keys: what was verified with another one must be verified again.
-   */
-  known(): ProviderKeys | undefined
-  /** Undefined when the provider gives none. */
-  current(): Promise<ProviderKeys | undefined>
-  /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
-  newer(): Promise<ProviderKeys | undefined>
-}
+export type KeySet = ReturnType<typeof createKeySet>
 
-export function createKeySet(options: KeySetOptions): KeySet {
+export function createKeySet(options: KeySetOptions) {
   const { clock } = options
   let keys: { readonly value: ProviderKeys; readonly document: Uint8Array; readonly at: number } | undefined
   let discovery: Discovery | undefined
@@ -104,11 +94,17 @@ export function createKeySet(options: KeySetOptions): KeySet {
   }
 
   return {
+    /**
+     * The result of `current` if it is there at once; else undefined. The same object as long as the provider has the same
+     * keys: what was verified with another one must be verified again.
+     */
     known,
-    async current() {
+    /** Undefined when the provider gives none. */
+    async current(): Promise<ProviderKeys | undefined> {
       const fetched = known() ?? (await fetchNow())
       return fetched ?? (ageOfKeys() < lastGoodMs ? keys?.value : undefined)
     },
+    /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
     newer: fetchNow,
   }
 }

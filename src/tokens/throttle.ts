@@ -36,20 +36,14 @@ export interface LoginAttempt {
 }
 
 /** Counts failures per key. */
-export interface Throttle {
-  /**
-   * Begins an attempt; seconds to wait when the limit is reached. It does not ask the fleet, so a flood costs the fleet
-   * nothing.
-   */
-  begin(key: string): LoginAttempt | number
-}
+export type Throttle = ReturnType<typeof createThrottle>
 
 /**
  * At most `limit` failures a key within a minute, attempts under way included.
  *
  * @param fleet counts with other gateways; absent when this one counts by itself
  */
-export function createThrottle(limit: number, clock: Clock, fleet?: FleetAttemptLimit): Throttle {
+export function createThrottle(limit: number, clock: Clock, fleet?: FleetAttemptLimit) {
   const known = new LRUCache<string, FailedLogins>({ max: maxKeys })
 
   function attemptsOf(key: string): FailedLogins {
@@ -91,7 +85,11 @@ export function createThrottle(limit: number, clock: Clock, fleet?: FleetAttempt
   }
 
   return {
-    begin(key) {
+    /**
+     * Begins an attempt; seconds to wait when the limit is reached. It does not ask the fleet, so a flood costs the fleet
+     * nothing.
+     */
+    begin(key: string): LoginAttempt | number {
       const attempts = attemptsOf(key)
       if (clock.steady() < attempts.fullUntil) return secondsUntil(attempts.fullUntil)
       if (attempts.failures.length >= limit) return secondsUntil((attempts.failures[0] ?? 0) + windowMs)

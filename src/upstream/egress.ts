@@ -17,18 +17,7 @@ export interface EgressSettings {
 }
 
 /** Destinations to which the gateway may connect (security: own listeners, metadata services, special ranges; spec 4.4). */
-export interface Egress {
-  /** Refuses by name alone, before any look-up. */
-  checkHost(origin: Origin): Refusal | undefined
-  /** Refuses when any of the addresses is refused: it does not pick an allowed one. */
-  checkAddresses(origin: Origin, addresses: readonly string[]): Refusal | undefined
-  /** Called once the listeners are open. */
-  setListeners(ports: readonly number[]): void
-  /** URLs at which other gateways of the fleet listen, each with an IP address. */
-  setPeers(urls: readonly string[]): void
-  /** Makes rules of other settings; the result puts them in force. */
-  prepare(settings: EgressSettings): () => void
-}
+export type Egress = ReturnType<typeof createEgress>
 
 const metadataHosts = ['metadata.google.internal', 'metadata.goog', 'instance-data']
 
@@ -74,7 +63,7 @@ function hostProblem(
   return metadataHosts.includes(host) ? denial('the host is a metadata service') : undefined
 }
 
-export function createEgress(settings: EgressSettings): Egress {
+export function createEgress(settings: EgressSettings) {
   let rules = rulesOf(settings)
   const gateways = new Gateways()
   // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
@@ -103,8 +92,10 @@ export function createEgress(settings: EgressSettings): Egress {
   }
 
   return {
-    checkHost: origin => hostProblem(origin, rules),
-    checkAddresses({ port }, addresses) {
+    /** Refuses by name alone, before any look-up. */
+    checkHost: (origin: Origin) => hostProblem(origin, rules),
+    /** Refuses when any of the addresses is refused: it does not pick an allowed one. */
+    checkAddresses({ port }: Origin, addresses: readonly string[]): Refusal | undefined {
       let byPort = verdicts.get(addresses)
       if (byPort === undefined) {
         byPort = new Map()
@@ -113,15 +104,18 @@ export function createEgress(settings: EgressSettings): Egress {
       if (!byPort.has(port)) byPort.set(port, refuseAny(addresses, port))
       return byPort.get(port)
     },
-    setListeners(open) {
+    /** Called once the listeners are open. */
+    setListeners(open: readonly number[]) {
       gateways.ownPorts = new Set(open)
       verdicts = new WeakMap()
     },
-    setPeers(urls) {
+    /** URLs at which other gateways of the fleet listen, each with an IP address. */
+    setPeers(urls: readonly string[]) {
       gateways.setPeers(urls)
       verdicts = new WeakMap()
     },
-    prepare(next) {
+    /** Makes rules of other settings; the result puts them in force. */
+    prepare(next: EgressSettings): () => void {
       const made = rulesOf(next)
       return () => {
         rules = made

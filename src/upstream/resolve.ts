@@ -28,14 +28,7 @@ export interface ResolveFailure {
   readonly failed: 'name_not_found' | 'name_timeout' | 'name_busy'
 }
 
-export interface Resolver {
-  /**
-   * At once for literal addresses and answers still valid, else one look-up shared by all who ask.
-   *
-   * @param owner agent that asks; the gateway itself when absent. Each has its own line.
-   */
-  resolve(host: string, owner?: string): Resolution | Promise<Resolution | ResolveFailure>
-}
+export type Resolver = ReturnType<typeof createResolver>
 
 export interface ResolverOptions {
   readonly clock: Clock
@@ -58,7 +51,7 @@ const ownWaiting = 128
 
 type ResolveResult = Resolution | ResolveFailure
 
-export function createResolver(options: ResolverOptions): Resolver {
+export function createResolver(options: ResolverOptions) {
   const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
   // The names in use stay, however many others are looked up.
   const answers = new LRUCache<string, Resolution>({ max: maxNames })
@@ -86,7 +79,12 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   return {
-    resolve(host, owner = '') {
+    /**
+     * At once for literal addresses and answers still valid, else one look-up shared by all who ask.
+     *
+     * @param owner agent that asks; the gateway itself when absent. Each has its own line.
+     */
+    resolve(host: string, owner = ''): Resolution | Promise<Resolution | ResolveFailure> {
       const known = answers.get(host)
       if (known !== undefined && known.validUntil > clock.steady()) return known
       const literal = literalAddress(host)
@@ -155,37 +153,33 @@ export type RouteResult = Resolution | Refusal
  * refused by its name, looked up, and refused by its addresses, in this order. Connections then go only to the addresses
  * that were checked (dial.ts).
  */
-export interface UpstreamRoute {
-  /** Refuses by name alone. For callers that decide before they call `find`: a name that is refused decides nothing. */
-  refuseName(origin: Origin): Refusal | undefined
-  /**
-   * At once if the addresses are known.
-   *
-   * @param owner agent whose request it is; the gateway itself when absent
-   */
-  find(origin: Origin, owner?: string): RouteResult | Promise<RouteResult>
-  /** For an origin that the operator has configured as such: it may be anywhere. */
-  findTrusted(origin: Origin): Promise<RouteResult>
-}
+export type UpstreamRoute = ReturnType<typeof createRoute>
 
 export interface RouteParts {
   readonly egress: Pick<Egress, 'checkHost' | 'checkAddresses'>
   readonly resolver: Resolver
 }
 
-export function createRoute({ egress, resolver }: RouteParts): UpstreamRoute {
+export function createRoute({ egress, resolver }: RouteParts) {
   const checked = (origin: Origin, answer: Resolution | ResolveFailure): RouteResult =>
     'failed' in answer ? refuseName(origin, answer) : (egress.checkAddresses(origin, answer.addresses) ?? answer)
 
   return {
-    refuseName: origin => egress.checkHost(origin),
-    find(origin, owner) {
+    /** Refuses by name alone. For callers that decide before they call `find`: a name that is refused decides nothing. */
+    refuseName: (origin: Origin) => egress.checkHost(origin),
+    /**
+     * At once if the addresses are known.
+     *
+     * @param owner agent whose request it is; the gateway itself when absent
+     */
+    find(origin: Origin, owner?: string): RouteResult | Promise<RouteResult> {
       const refusal = egress.checkHost(origin)
       if (refusal !== undefined) return refusal
       const answer = resolver.resolve(origin.host, owner)
       return answer instanceof Promise ? answer.then(late => checked(origin, late)) : checked(origin, answer)
     },
-    async findTrusted(origin) {
+    /** For an origin that the operator has configured as such: it may be anywhere. */
+    async findTrusted(origin: Origin): Promise<RouteResult> {
       const answer = await resolver.resolve(origin.host)
       return 'failed' in answer ? refuseName(origin, answer) : answer
     },

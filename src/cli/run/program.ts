@@ -22,19 +22,17 @@ export interface SocketReceiver {
 }
 
 /** Signals to this process, which are for the program. */
-export interface Signals {
-  /** Passes them on, those too that came before. */
-  passTo(receiver: SocketReceiver): void
-}
+export type Signals = ReturnType<typeof catchSignals>
 
 /** From here on no signal ends this process: it has to tidy up behind the program. */
-export function catchSignals({ onSignal }: Pick<Shell, 'onSignal'>): Signals {
+export function catchSignals({ onSignal }: Pick<Shell, 'onSignal'>) {
   const early: NodeJS.Signals[] = []
   let pass = (signal: NodeJS.Signals): unknown => early.push(signal)
   const isInTerminal = isatty(0)
   for (const signal of caught) onSignal(signal, () => pass(signal))
   return {
-    passTo(receiver) {
+    /** Passes them on, those too that came before. */
+    passTo(receiver: SocketReceiver) {
       const hasIt = (signal: NodeJS.Signals) => isInTerminal && !receiver.isDetached && sentByTerminals.includes(signal)
       for (const signal of early) receiver.kill(signal)
       pass = signal => hasIt(signal) || receiver.kill(signal)

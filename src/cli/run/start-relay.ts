@@ -5,14 +5,10 @@ import type { Relay } from './relay.ts'
 /** More than an agent may have at the gateway. */
 const maxConnections = 1_024
 
-export interface RelayServer {
-  readonly port: number
-  /** Cuts off what is under way: programs that were left running call no more. */
-  close(): void
-}
+export type RelayServer = Awaited<ReturnType<typeof startRelay>>
 
 /** Serves a relay on a free port of the loopback interface. */
-export async function startRelay(relay: Relay): Promise<RelayServer> {
+export async function startRelay(relay: Relay) {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, socket => {
     open.add(socket)
@@ -24,6 +20,7 @@ export async function startRelay(relay: Relay): Promise<RelayServer> {
   return {
     // It listens on TCP, so it has a port.
     port: (server.address() as AddressInfo).port,
+    /** Cuts off what is under way: programs that were left running call no more. */
     close() {
       server.close()
       for (const socket of open) socket.destroy()

@@ -10,12 +10,7 @@ import type { AuditEntry, CodeTable } from '../../storage/store.ts'
 import type { Person } from '../model.ts'
 import { createPace } from './pace.ts'
 
-export interface LinkCodes {
-  /** Rejects with StoreError. */
-  open(agentId: string, entry: AuditEntry): Promise<{ readonly code: string; readonly expiresAt: number }>
-  /** Uses a code up, and says what came of it. */
-  redeem(text: string, user: string): Promise<string>
-}
+export type LinkCodes = ReturnType<typeof createLinkCodes>
 
 export interface LinkParts {
   readonly team: string
@@ -36,18 +31,20 @@ const maxIdentities = 5
 /** No other code of the gateway has this hash. */
 const hashOf = (code: string): string => hash('sha256', `slack ${code}`)
 
-export function createLinkCodes({ team, store, clock, reviewerOf }: LinkParts): LinkCodes {
+export function createLinkCodes({ team, store, clock, reviewerOf }: LinkParts) {
   const takeTry = createPace(clock, triesPerMinute)
 
   return {
-    async open(agentId, entry) {
+    /** Rejects with StoreError. */
+    async open(agentId: string, entry: AuditEntry): Promise<{ readonly code: string; readonly expiresAt: number }> {
       const code = Array.from({ length: codeLength }, () => letters[randomInt(letters.length)]).join('')
       const now = clock.now()
       const expiresAt = now + codeMs
       await store.codes.keep({ hash: hashOf(code), agentId, expiresAt }, { now, ...codeLimits }, entry)
       return { code: `${code.slice(0, codeLength / 2)}-${code.slice(codeLength / 2)}`, expiresAt }
     },
-    async redeem(text, user) {
+    /** Uses a code up, and says what came of it. */
+    async redeem(text: string, user: string): Promise<string> {
       if (!takeTry(user)) return 'Too many tries. Wait a minute.'
       const now = clock.now()
       const agentId = await store.codes.take(hashOf(text.toUpperCase().replaceAll(/[^0-9A-Z]/g, '')), now)

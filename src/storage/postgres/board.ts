@@ -5,13 +5,7 @@
 import { forgetOldest } from '../../base/records.ts'
 import type { DatabaseConnections } from './connection.ts'
 
-export interface Board {
-  /**
-   * Shows `text` to the other gateways, and resolves with what they have posted since the last call.
-   * @throws StoreError when the database cannot be reached
-   */
-  exchange(text: string | undefined): Promise<readonly string[]>
-}
+export type Board = ReturnType<typeof createBoard>
 
 interface BoardRow {
   readonly member: string
@@ -37,7 +31,7 @@ const statement = `with mine as (
 const pruning = 'delete from notes where member not in (select id from members)'
 
 /** @param self id of this gateway among the members; @param limitMs of one exchange */
-export function createBoard(connections: DatabaseConnections, self: string, limitMs: number): Board {
+export function createBoard(connections: DatabaseConnections, self: string, limitMs: number) {
   /** The last post that was seen, by gateway. */
   const lastRead = new Map<string, number>()
   let posted = 0
@@ -49,7 +43,11 @@ export function createBoard(connections: DatabaseConnections, self: string, limi
   }
 
   return {
-    async exchange(text) {
+    /**
+     * Shows `text` to the other gateways, and resolves with what they have posted since the last call.
+     * @throws StoreError when the database cannot be reached
+     */
+    async exchange(text: string | undefined): Promise<readonly string[]> {
       const isFirst = exchanges === 0
       const rows = await ask(statement, [self, ++posted, text ?? null, JSON.stringify(Object.fromEntries(lastRead))])
       for (const { member, n } of rows) lastRead.set(member, n)
