@@ -1,7 +1,6 @@
 /** The registry of agents: changes of agents, and all of them in memory. */
 import { isDeepStrictEqual } from 'node:util'
 import { isRefusal, type Refusal, refuse } from '../base/refusals.ts'
-import type { FeedFollower } from '../storage/feed.ts'
 import type { AgentChange, AgentKey, AgentRecord, AgentStatus, AuditEntry, Role, Store } from '../storage/store.ts'
 import { probationTrust, type Transition, type TrustCause, transitions, trustScore } from './agent.ts'
 import { chosenProblem, newAgent, type Registration, recorded, rolesProblem } from './registration.ts'
@@ -181,19 +180,9 @@ export interface IndexedKey extends AgentKey {
 }
 
 /** All agents in memory. A follower of the feed. */
-export interface Snapshot extends FeedFollower<AgentRecord> {
-  /** Finds an agent by its UUID in any letter case. */
-  get(id: string): AgentRecord | undefined
-  /** The agent bound to this subject of the external identity provider. */
-  bySubject(subject: string): AgentRecord | undefined
-  byKeyHash(hash: string): IndexedKey | undefined
-  /** In the order of registration. */
-  values(): readonly AgentRecord[]
-  /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
-  subscribe(listener: AgentListener): () => void
-}
+export type Snapshot = ReturnType<typeof createSnapshot>
 
-export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
+export function createSnapshot(agents: readonly AgentRecord[] = []) {
   const byId = new Map<string, AgentRecord>()
   const idOfSubject = new Map<string, string>()
   const keys = new Map<string, IndexedKey>()
@@ -231,14 +220,17 @@ export function createSnapshot(agents: readonly AgentRecord[] = []): Snapshot {
   for (const agent of agents) void change(agent.id, agent)
 
   return {
-    // Ids in our own tokens are lower case already.
-    get: id => byId.get(id) ?? byId.get(id.toLowerCase()),
-    byKeyHash: hash => keys.get(hash),
-    bySubject: subject => byId.get(idOfSubject.get(subject) ?? ''),
+    /** Finds an agent by its UUID in any letter case. Ids in our own tokens are lower case already. */
+    get: (id: string) => byId.get(id) ?? byId.get(id.toLowerCase()),
+    byKeyHash: (hash: string) => keys.get(hash),
+    /** The agent bound to this subject of the external identity provider. */
+    bySubject: (subject: string) => byId.get(idOfSubject.get(subject) ?? ''),
+    /** In the order of registration. */
     values,
     change,
     load,
-    subscribe(listener) {
+    /** Calls the listener for each change from now on, once it is visible. Returns a function that unsubscribes. */
+    subscribe(listener: AgentListener): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },

@@ -93,15 +93,9 @@ function printLines(shell: Shell, { passed, failed, mistakes, tests, unmatched }
   shell.print(`${passed} passed, ${failed} failed`)
 }
 
-interface SuiteOutcome {
-  readonly policy: string
-  readonly mistakes: readonly string[]
-  readonly tests: readonly TestResult[]
-  /** Rules that some test matched. */
-  readonly matched: readonly string[]
-}
+type SuiteOutcome = ReturnType<typeof runSuite>
 
-function runSuite(suite: PolicySuite, { entries }: PreparedSet, settings: DecisionSettings): SuiteOutcome {
+function runSuite(suite: PolicySuite, { entries }: PreparedSet, settings: DecisionSettings) {
   const { policy } = suite
   const compiled = entries.get(policy)?.compiled
   const rulebook = compiled && soloRulebook(compiled, settings)
@@ -115,6 +109,7 @@ function runSuite(suite: PolicySuite, { entries }: PreparedSet, settings: Decisi
     policy,
     mistakes: rulebook === undefined ? [`${suite.place}: ${missing}`] : [],
     tests: ran.map(({ result }) => result),
+    /** Rules that some test matched. */
     matched: ran.flatMap(({ matched }) => matched),
   }
 }

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { verifyTrail } from '../audit/trail.ts'
 import { StartupError } from '../base/refusals.ts'
 import { schemaName } from '../config/formats.ts'
-import { type Copied, type CopyEnds, copyTables, trailOf } from '../storage/copy.ts'
+import { type CopyEnds, copyTables, trailOf } from '../storage/copy.ts'
 import type { PostgresSettings } from '../storage/postgres/settings.ts'
 import { fillPostgres } from '../storage/postgres/whole.ts'
 import type { Db } from '../storage/schema.ts'
@@ -42,11 +42,6 @@ const options = {
   'ca-file': { type: 'string' },
 } as const
 
-interface CopyResult {
-  readonly copied: readonly Copied[]
-  readonly lastHash: string
-}
-
 export async function run(shell: Shell): Promise<number> {
   const { values, positionals } = readArgs(shell, options, Number.POSITIVE_INFINITY)
   // An operand may be an address with a password: it is not repeated.
@@ -69,7 +64,7 @@ export async function run(shell: Shell): Promise<number> {
 }
 
 /** @param before hash of the last record of the source */
-async function copyVerified(ends: CopyEnds, before: string): Promise<CopyResult> {
+async function copyVerified(ends: CopyEnds, before: string) {
   const copied = await copyTables(ends)
   const lastHash = await verified(ends.to, 'target')
   ends.proceed()

@@ -3,7 +3,6 @@ import { type CurrentLeafs, openCurrentLeafs } from '../intercept/current-leafs.
 import { createInterception, type Interception } from '../intercept/interception.ts'
 import { createOpenedHosts } from '../intercept/opened-hosts.ts'
 import { OpenTunnels } from '../pipeline/open-tunnels.ts'
-import type { Parts } from '../pipeline/parts.ts'
 import type { Bounds } from '../telemetry/bounds.ts'
 import { handshakes, mintedLeafs, openTunnels } from '../telemetry/layout.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -35,12 +34,9 @@ export interface ForwardProxyParts extends Pick<Base, 'config' | 'clock' | 'log'
 }
 
 /** The parts of the pipeline that serve the forward proxy. */
-export interface ForwardProxy extends Pick<Parts, 'tunnels' | 'interception'> {
-  /** Counts the work since the last call. */
-  sweep(): void
-}
+export type ForwardProxy = ReturnType<typeof openForwardProxy>
 
-export function openForwardProxy(parts: ForwardProxyParts): ForwardProxy {
+export function openForwardProxy(parts: ForwardProxyParts) {
   const { config, limits, leafs, metrics } = parts
   let counted = 0
   return {
@@ -48,6 +44,7 @@ export function openForwardProxy(parts: ForwardProxyParts): ForwardProxy {
       metrics.change(openTunnels, 'intercepted', change),
     ),
     interception: openInterception(parts),
+    /** Counts the work since the last call. */
     sweep() {
       const minted = leafs?.minted ?? 0
       metrics.add(mintedLeafs, minted - counted)

@@ -1,29 +1,23 @@
 import type { PolicyEntry } from './entry.ts'
 
 /** Changes by a reload of the policies of files and gateway.yaml, by name. */
-export interface PolicyChanges {
-  /** In force now. */
-  readonly count: number
-  readonly added: readonly string[]
-  readonly changed: readonly string[]
-  readonly removed: readonly string[]
-  /** A line for each policy that has fewer rules than before: a file that was cut off may still be a valid policy. */
-  readonly shrunk: readonly string[]
-}
+export type PolicyChanges = ReturnType<typeof changesBetween>
 
 type List = readonly Pick<PolicyEntry, 'source' | 'document' | 'compiled'>[]
 
-export function changesBetween(before: List, after: List): PolicyChanges {
+export function changesBetween(before: List, after: List) {
   const old = byName(before)
   const now = byName(after)
   const kept = [...now].filter(
     ([name, { compiled }]) => old.has(name) && old.get(name)?.compiled.version !== compiled.version,
   )
   return {
+    /** In force now. */
     count: now.size,
     added: [...now.keys()].filter(name => !old.has(name)),
     changed: kept.map(([name]) => name),
     removed: [...old.keys()].filter(name => !now.has(name)),
+    /** A line for each policy that has fewer rules than before: a file that was cut off may still be a valid policy. */
     shrunk: kept.flatMap(([name, { document }]) => {
       const rules = old.get(name)?.document.rules.length ?? 0
       const left = document.rules.length

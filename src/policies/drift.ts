@@ -38,19 +38,7 @@ export interface RuleUse {
   readonly hits: number
 }
 
-export interface Drift {
-  readonly rules: readonly RuleUse[]
-  /** Rules that decided nothing. */
-  readonly unused: readonly string[]
-  /** The most frequent requests that no rule covers, or only one for what was not recorded before. */
-  readonly uncovered: readonly DriftedShape[]
-  /** Rules whose requests people approve, and never deny. */
-  readonly alwaysApproved: readonly string[]
-  /** Rules that one of several agents uses. */
-  readonly ofOneAgent: readonly string[]
-  /** The most frequent requests that came no more for two weeks. */
-  readonly stopped: readonly DriftedShape[]
-}
+export type Drift = ReturnType<typeof driftOf>
 
 const maxListed = 20
 const fewestApprovals = 10
@@ -72,7 +60,7 @@ export function driftOf(
   counts: readonly ShapeCount[],
   usage: readonly RuleUsage[],
   now: number,
-): Drift {
+) {
   const all = counts.map((one): ReadCount => ({ one, shape: JSON.parse(one.shape), outcome: JSON.parse(one.outcome) }))
   const mine = all.filter(({ outcome }) => outcome.policy === policy.name)
   const agents = new Set(mine.map(({ one }) => one.agentId)).size
@@ -90,10 +78,15 @@ export function driftOf(
     named.filter(fits).flatMap(({ rule }) => (rule === null ? [] : [rule]))
   return {
     rules,
+    /** Rules that decided nothing. */
     unused: namesOf(use => use.hits === 0),
+    /** The most frequent requests that no rule covers, or only one for what was not recorded before. */
     uncovered: topOf(mine.filter(isUncovered)),
+    /** Rules whose requests people approve, and never deny. */
     alwaysApproved: namesOf(({ approved, denied }) => approved >= fewestApprovals && denied === 0),
+    /** Rules that one of several agents uses. */
     ofOneAgent: agents < fewestAgents ? [] : namesOf(use => use.agents === 1),
+    /** The most frequent requests that came no more for two weeks. */
     stopped: topOf(mine.filter(isStopped)),
   }
 }

@@ -19,11 +19,7 @@ export interface ProviderKeys {
 }
 
 /** Addresses of the provider (OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2). */
-export interface Discovery {
-  readonly issuer: string
-  readonly keysUrl: URL
-  readonly introspectionUrl: URL | undefined
-}
+export type Discovery = Awaited<ReturnType<typeof discover>>
 
 export interface DiscoveryOptions {
   /** Security:AgentAuth:ExternalIdentity:Jwt:Authority. */
@@ -110,7 +106,7 @@ export function createKeySet(options: KeySetOptions) {
 }
 
 /** Rejects when the document cannot be had, or is not the authority's. */
-export async function discover(options: DiscoveryOptions): Promise<Discovery> {
+export async function discover(options: DiscoveryOptions) {
   const base = withoutSlash(options.authority.href)
   const document = parseObject(await options.fetchDocument(new URL(`${base}/.well-known/openid-configuration`)))
   const { issuer, jwks_uri: keysUrl, introspection_endpoint: introspectionUrl } = document

@@ -42,11 +42,7 @@ const minuteMs = 60_000
 /** Time that revoking may take, milliseconds. */
 const endMs = 5_000
 
-interface AgentView {
-  readonly id: string
-  readonly name: string
-  readonly status: string
-}
+type AgentView = Awaited<ReturnType<typeof register>>
 
 interface KeyView {
   readonly id: string
@@ -147,7 +143,7 @@ async function findAgent(manage: Manage, wanted: string): Promise<AgentView | un
 
 const pageSize = 200
 
-async function register(manage: Manage, name: string): Promise<AgentView> {
+async function register(manage: Manage, name: string) {
   const body = { name, ownerId: userInfo().username }
   // openapi.json describes it.
   const { id } = (await manage({ method: 'POST', path: '/agents', body })) as { readonly id: string }

@@ -1,4 +1,4 @@
-import { type HostAndPort, isAtHost, parseHostAndPort } from '../../base/host-port.ts'
+import { isAtHost, parseHostAndPort } from '../../base/host-port.ts'
 import type { Origin } from '../../base/origin.ts'
 import { wildcard } from '../../base/wildcard.ts'
 import type { Config } from '../../config/schema.ts'
@@ -26,11 +26,7 @@ export interface Pricing {
 }
 
 /** A price of the settings. */
-interface OwnPrice {
-  readonly host: HostAndPort | undefined
-  readonly model: RegExp
-  readonly entry: PriceEntry
-}
+type OwnPrice = ReturnType<typeof ownPrice>
 
 /** Published prices. */
 export interface Published {
@@ -62,7 +58,7 @@ export function createPricing(
   return { costOf, chargeOf: (call, now) => costOf(call, now) ?? ofUnknown(call) }
 }
 
-function ownPrice({ Host, Model, ...price }: Config['Prices'][number]): OwnPrice {
+function ownPrice({ Host, Model, ...price }: Config['Prices'][number]) {
   return {
     host: Host === undefined ? undefined : parseHostAndPort(Host),
     model: wildcard([Model]),

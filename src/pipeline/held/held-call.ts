@@ -27,15 +27,7 @@ const probeAfterMs = 30_000
 /** SDKs retry 409 and 5xx by themselves: the request would be held, and sent, a second time. */
 const noRetry = ['X-Should-Retry', 'false']
 
-export interface WaitTerms {
-  readonly seconds: number
-  /** A client that leaves comes again: its request stays held. */
-  readonly comesAgain: boolean
-  /** `Preference-Applied`, when the client stated a preference. */
-  readonly applied: readonly string[]
-  /** 503 instead of 202 when nobody decided in time. */
-  readonly refused: boolean
-}
+export type WaitTerms = ReturnType<typeof termsOf>
 
 export interface HeldCall {
   readonly suspended: Suspended
@@ -48,7 +40,7 @@ export interface HeldCall {
  * a call of the forward proxy waits ForwardProxy:WaitSeconds at most. SDKs of MCP and of model providers, and clients of the forward proxy, which know nothing of the gateway, take 202 for the
  * answer: they wait unless their rule or their request says otherwise, and get 503.
  */
-export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms {
+export function termsOf(exchange: Decided, { config, clock }: Parts) {
   const { decision, req, rpc, claims } = exchange
   const { WaitSeconds, TimeoutSeconds } = config.HumanInTheLoop
   const isUnaware = exchange.addressing.road !== undefined && rpc === undefined
@@ -66,9 +58,11 @@ export function termsOf(exchange: Decided, { config, clock }: Parts): WaitTerms 
   const refused = rpc !== undefined || (stated === undefined && refusesUnasked)
   return {
     seconds,
-    // Unaware clients give up after their own time, and repeat the request.
+    /** Its request stays held: unaware clients give up after their own time, and repeat the request. */
     comesAgain: isUnaware && stated === undefined,
+    /** `Preference-Applied`, when the client stated a preference. */
     applied: preferenceApplied(stated === undefined ? 0 : seconds),
+    /** 503 instead of 202 when nobody decided in time. */
     refused,
   }
 }

@@ -1,4 +1,3 @@
-import type { Effect } from '../language/model.ts'
 import {
   type DescribedRequest,
   type DescriptionProblem,
@@ -20,17 +19,7 @@ import type { Rulebook } from './rulebook.ts'
 export type TruthName = 'true' | 'false' | 'unknown' | 'unreadable'
 
 /** One rule, its result for a request, and the cause. */
-export interface RuleExplanation {
-  readonly rule: string
-  readonly effect: Effect
-  readonly priority: number
-  readonly mode: 'enforce' | 'shadow'
-  /** unknown: waits for the body. */
-  readonly value: TruthName
-  /** Whether the rule counts as matching, `onUnreadable` taken into account. */
-  readonly matches: boolean
-  readonly conditions: readonly NodeExplanation[]
-}
+export type RuleExplanation = ReturnType<typeof explainRule>
 
 export interface NodeExplanation {
   readonly condition: string
@@ -141,7 +130,7 @@ function explainRules(policy: CompiledPolicy, facts: Facts): RuleExplanation[] {
 /** Steps that explaining a rule takes beside its conditions. */
 const stepsPerRule = 512
 
-function explainRule(compiled: CompiledRule, policy: CompiledPolicy, facts: Facts): RuleExplanation {
+function explainRule(compiled: CompiledRule, policy: CompiledPolicy, facts: Facts) {
   const { rule } = compiled
   share(stepsPerRule)
   const conditions = compiled.nodes.map(node => explainNode(node, policy, facts))
@@ -150,7 +139,9 @@ function explainRule(compiled: CompiledRule, policy: CompiledPolicy, facts: Fact
     effect: rule.effect,
     priority: rule.priority,
     mode: rule.mode,
+    /** unknown: waits for the body. */
     value: together(conditions.map(condition => condition.value)),
+    /** Whether the rule counts as matching, `onUnreadable` taken into account. */
     matches: askRule(compiled, facts) === True,
     conditions,
   }

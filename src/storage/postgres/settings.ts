@@ -28,14 +28,7 @@ export interface PostgresSettings {
 export const timeoutOf = ({ timeoutSeconds = 2 }: PostgresSettings): number => timeoutSeconds * 1_000
 
 /** What a client connects to. */
-export interface DatabaseAddress {
-  readonly host: string
-  readonly port: number
-  readonly user: string
-  readonly password: string
-  readonly database: string
-  readonly ssl: ConnectionOptions | false
-}
+export type DatabaseAddress = ReturnType<typeof parseAddress>
 
 const setting = 'Storage:PostgreSQL:ConnectionString'
 
@@ -47,7 +40,7 @@ export const pastPooler = (settings: PostgresSettings): PostgresSettings => ({
 })
 
 /** @throws StartupError that says what to change, and never the password */
-export function parseAddress({ connectionString, tls, caFile }: PostgresSettings): DatabaseAddress {
+export function parseAddress({ connectionString, tls, caFile }: PostgresSettings) {
   const url = URL.parse(connectionString)
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) {
     throw new StartupError(
