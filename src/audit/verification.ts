@@ -13,11 +13,7 @@ export interface VerificationProgress extends VerificationState {
   readonly reached: number
 }
 
-export interface TrailVerification {
-  /** Call about every second: verifies some stretches, when they are due. Rejects when the store cannot be used. */
-  step(): Promise<void>
-  state(): VerificationProgress
-}
+export type TrailVerification = ReturnType<typeof createVerification>
 
 export interface VerificationParts {
   readonly store: { readonly audit: Pick<AuditTable, 'verify' | 'kept' | 'keep'> }
@@ -58,10 +54,11 @@ const unknown: VerificationState = {
 /** Stretches of one step, whatever the clock says. */
 const maxStretches = 400
 
-export function createVerification(parts: VerificationParts): TrailVerification {
+export function createVerification(parts: VerificationParts) {
   const verifier = new Verifier(parts)
   let isBusy = false
   return {
+    /** Call about every second: verifies some stretches, when they are due. Rejects when the store cannot be used. */
     async step() {
       if (isBusy) return
       isBusy = true

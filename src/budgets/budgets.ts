@@ -5,16 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { keyOf, rowOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type {
-  AgentRecord,
-  ClaimedRaise,
-  Page,
-  Paged,
-  SpendOverview,
-  SpendTable,
-  SpendTotals,
-  StoredSpend,
-} from '../storage/store.ts'
+import type { AgentRecord, Page, Paged, SpendOverview, SpendTable, SpendTotals, StoredSpend } from '../storage/store.ts'
 import { makeRaise, type Raiser, type RaiseTerms, storeRaise } from './raises.ts'
 import { type BudgetRule, createBudgetRule } from './rules.ts'
 import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
@@ -31,25 +22,14 @@ export interface BudgetsOptions {
 }
 
 /** All of it rejects with a StoreError when the store fails. */
-export interface Budgets {
-  /** In the order of the settings. */
-  all(): Promise<readonly BudgetView[]>
-  /** Who has the budget, and what each has spent; undefined: there is no such budget. */
-  holders(name: string, page: Page): Promise<(Paged<HolderView> & { readonly budget: BudgetView }) | undefined>
-  /** Those that calls of the agent may be held against. */
-  ofAgent(agent: AgentRecord): Promise<readonly HolderView[]>
-  /** The state after the raise. */
-  raise(name: string, terms: RaiseTerms, by: Raiser): Promise<HolderView | Refusal>
-  /** The raise of an approval, which counts with it. */
-  raiseOfApproval(name: string, terms: RaiseTerms, by: Raiser): ClaimedRaise | Refusal
-}
+export type Budgets = ReturnType<typeof createBudgets>
 
 interface KnownBudget {
   readonly settings: BudgetSettings
   readonly rule: BudgetRule
 }
 
-export function createBudgets({ config, clock, store, stateOf, unreported, agents }: BudgetsOptions): Budgets {
+export function createBudgets({ config, clock, store, stateOf, unreported, agents }: BudgetsOptions) {
   const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
     settings,
     rule: createBudgetRule(settings),
@@ -75,8 +55,13 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
   }
 
   return {
-    all: () => viewsOf(budgets, clock.now()),
-    async holders(name, page) {
+    /** In the order of the settings. */
+    all: (): Promise<readonly BudgetView[]> => viewsOf(budgets, clock.now()),
+    /** Who has the budget, and what each has spent; undefined: there is no such budget. */
+    async holders(
+      name: string,
+      page: Page,
+    ): Promise<(Paged<HolderView> & { readonly budget: BudgetView }) | undefined> {
       const found = budgets.find(({ rule }) => rule.name === name)
       if (found === undefined) return undefined
       const now = clock.now()
@@ -85,14 +70,16 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
       const { items, totalCount } = await store.spend.list({ budget: name, from: rule.windowAt(now).start }, page)
       return { budget, items: items.map(stored => viewOf(rule, stored, now)), totalCount }
     },
-    async ofAgent(agent) {
+    /** Those that calls of the agent may be held against. */
+    async ofAgent(agent: AgentRecord): Promise<readonly HolderView[]> {
       const now = clock.now()
       const own = budgets.filter(({ rule }) => rule.appliesTo(agent))
       const rows = own.map(({ rule }) => rule.rowAt(agent, now))
       const stored = new Map((await store.spend.find(rows)).map(row => [keyOf(row), row]))
       return own.map(({ rule }, n) => viewOf(rule, stored.get(keyOf(rows[n]!)) ?? unspent(rows[n]!), now))
     },
-    async raise(name, given, by) {
+    /** The state after the raise. */
+    async raise(name: string, given: RaiseTerms, by: Raiser): Promise<HolderView | Refusal> {
       const made = makeRaise(name, given, by, raising)
       if (isRefusal(made)) return made
       const refused = await storeRaise(made, store)
@@ -102,7 +89,8 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
       if (rule === undefined || stored === undefined) throw new Error('cannot happen: a raised budget is not there')
       return viewOf(rule, stored, clock.now())
     },
-    raiseOfApproval: (name, given, by) => makeRaise(name, given, by, raising),
+    /** The raise of an approval, which counts with it. */
+    raiseOfApproval: (name: string, given: RaiseTerms, by: Raiser) => makeRaise(name, given, by, raising),
   }
 }
 

@@ -2,8 +2,6 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from '../http/node-http.ts'
 
-export type Loopback = Awaited<ReturnType<typeof openLoopback>>
-
 /** Listens for a browser of this machine (RFC 8252 section 7.3). @param port 0: any that is free */
 export async function openLoopback(port: number) {
   const server = createServer()

@@ -17,19 +17,14 @@ export interface SecretPlaces {
 }
 
 /** Secrets by name, as the settings say where they are. */
-export interface Secrets {
-  /** The secret as it is now. Rejects with an error whose message names the source, never the secret. */
-  read(name: string): Promise<string>
-  /** Names of the secrets whose files have changed since the last call. */
-  changed(): Promise<readonly string[]>
-}
+export type Secrets = ReturnType<typeof createSecrets>
 
 export interface SecretParts extends SecretPlaces {
   readonly readUrl: (setting: SecretSetting) => Promise<string>
   readonly clock: Pick<Clock, 'steady'>
 }
 
-export function createSecrets(settings: readonly SecretSetting[], parts: SecretParts): Secrets {
+export function createSecrets(settings: readonly SecretSetting[], parts: SecretParts) {
   const byName = new Map(settings.map(setting => [setting.Name, setting]))
   const marks = new Map<SecretSetting, string>()
   const looks = new Map<SecretSetting, StoreLook>()
@@ -57,12 +52,14 @@ export function createSecrets(settings: readonly SecretSetting[], parts: SecretP
     )
   }
   return {
-    async read(name) {
+    /** The secret as it is now. Rejects with an error whose message names the source, never the secret. */
+    async read(name: string): Promise<string> {
       const setting = byName.get(name)
       if (setting === undefined) throw new Error(`cannot happen: the secret ${name} is not configured`)
       return read(setting)
     },
-    async changed() {
+    /** Names of the secrets whose files have changed since the last call. */
+    async changed(): Promise<readonly string[]> {
       const found = await Promise.all(settings.map(async setting => [setting, await markOf(setting, parts)] as const))
       // The first look is made when all were read already.
       const changed = found.filter(([setting, mark]) => mark !== (marks.get(setting) ?? mark))

@@ -186,8 +186,6 @@ export interface SampleParts extends Pick<Base, 'config' | 'store'> {
 }
 
 /** Samples of requests, sealed in the store. */
-export type Samples = ReturnType<typeof createSamples>
-
 function createSamples({ config, store, identity, dataPlane: { bounds } }: SampleParts) {
   const { SamplesPerAgent: maxOfAgent, MaxSampleBytes: maxBytes } = config.Recording
   const keys = sealingKeys(config, identity.tokens.secret)

@@ -16,19 +16,12 @@ export interface NotifierOptions extends SenderParts {
   readonly owner: string
 }
 
-export interface Notifier {
-  /** Takes and renews leases. Call every second or so. */
-  sweep(): Promise<void>
-  /** Resolves when nothing is left to send for the hooks that this gateway has. */
-  idle(): Promise<void>
-  /** Ends what is under way. Messages that are not sent yet stay in the store. */
-  close(): Promise<void>
-}
+export type Notifier = ReturnType<typeof createNotifier>
 
 const leaseMs = 30_000
 /** Time after which a lease is renewed, or one of another gateway is looked at, milliseconds. */
 const renewMs = 10_000
-export function createNotifier(options: NotifierOptions): Notifier {
+export function createNotifier(options: NotifierOptions) {
   const { clock, store, owner, events } = options
   const stop = new AbortController()
   const senders = options.receivers.flatMap(receiver =>
@@ -55,10 +48,13 @@ export function createNotifier(options: NotifierOptions): Notifier {
   }
 
   return {
+    /** Takes and renews leases. Call every second or so. */
     async sweep() {
       if (names.length > 0 && !stop.signal.aborted && clock.steady() >= takeAt) await take()
     },
+    /** Resolves when nothing is left to send for the hooks that this gateway has. */
     idle: sendAll,
+    /** Ends what is under way. Messages that are not sent yet stay in the store. */
     async close() {
       close()
       stop.abort()

@@ -10,8 +10,6 @@ const outcomes = new Set(['denied', 'withdrawn', 'expired', 'completed', 'failed
 /** Node fires longer timers at once. */
 const longestTimer = 2 ** 31 - 1
 
-export type Waiters = ReturnType<typeof createWaiters>
-
 export interface WaitLimits {
   readonly ms: number
   readonly signal: AbortSignal

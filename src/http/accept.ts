@@ -59,14 +59,7 @@ export interface AcceptCounts {
 }
 
 /** Handles the requests of all servers. */
-export interface Acceptor {
-  /** Takes the requests of a server. */
-  serve(server: Server): void
-  /** Whether a request takes its connection over for a WebSocket. */
-  upgrades(req: IncomingMessage): boolean
-  /** From now on each connection closes after the current answer. */
-  drain(): void
-}
+export type Acceptor = ReturnType<typeof createAcceptor>
 
 const refusedMethods = new Set(['TRACE', 'CONNECT'])
 /** An answer 426 names the protocols to use instead (RFC 9110 section 15.5.22). */
@@ -79,7 +72,7 @@ const methodNotAllowed = refuse('method_not_allowed', undefined, {
 })
 
 /** Checks request heads as RFC 9112 requires, where node is lenient, and dispatches them. */
-export function createAcceptor(options: AcceptOptions): Acceptor {
+export function createAcceptor(options: AcceptOptions) {
   const nextId = createRequestIds()
   let draining = false
 
@@ -107,7 +100,8 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
   }
 
   return {
-    serve(server) {
+    /** Takes the requests of a server. */
+    serve(server: Server) {
       server.on('request', (req, res) => receive(req, res, false))
       server.on('checkContinue', (req, res) => receive(req, res, true))
       server.on('checkExpectation', (_req, res) => sendRefusal(res, refuse('expectation_failed'), nextId()))
@@ -130,7 +124,9 @@ export function createAcceptor(options: AcceptOptions): Acceptor {
         options.onUnreadable?.(socket)
       })
     },
-    upgrades: req => options.takesWebSockets && asksForWebSocket(req, options.routeOf),
+    /** Whether a request takes its connection over for a WebSocket. */
+    upgrades: (req: IncomingMessage) => options.takesWebSockets && asksForWebSocket(req, options.routeOf),
+    /** From now on each connection closes after the current answer. */
     drain() {
       draining = true
     },

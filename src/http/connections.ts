@@ -21,10 +21,7 @@ export interface ConnectionLimits {
   readonly peerOf: (socket: Socket) => string | undefined
 }
 
-/** The open connections of all servers, counted together. */
-export type OpenConnections = ReturnType<typeof limitConnections>
-
-/** Closes connections beyond the limits, so that one client cannot take all of them. */
+/** Closes connections of all servers beyond the limits together, so that one client cannot take all of them. */
 export function limitConnections(limits: ConnectionLimits) {
   const { maxConnections, idleMs, count, onChange, peerOf, onRefused } = limits
   const open: SlotList<OpenConnection>[] = []

@@ -43,29 +43,14 @@ export interface ListenerAddress {
   readonly isShared?: true
 }
 
-export interface Listener {
-  /**
-   * Opens one more endpoint.
-   *
-   * @throws StartupError when the system refuses
-   */
-  listen(endpoint: Endpoint): Promise<ListenerAddress>
-  /** Serves a connection that was accepted, and is counted, elsewhere. */
-  adopt(connection: Duplex): void
-  /** New connections get this certificate. Only for a listener that was created with one. */
-  setCertificate(certificate: Certificate): void
-  /** Stops accepting and resolves when the last connection is closed. */
-  drain(): Promise<void>
-  /** Closes every connection at once. */
-  destroy(): void
-}
+export type Listener = ReturnType<typeof createListener>
 
 interface Adopted extends Slotted {
   readonly connection: Duplex
 }
 
 /** Listens at any number of endpoints; one acceptor takes the requests of all of them. */
-export function createListener(settings: ServerSettings, acceptor: Acceptor): Listener {
+export function createListener(settings: ServerSettings, acceptor: Acceptor) {
   const servers = createServers(settings, acceptor)
   /** Functions that remove the files of closed unix sockets. */
   const removals: (() => void)[] = []
@@ -73,7 +58,12 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
   const adopted = new SlotList<Adopted>()
 
   return {
-    async listen(endpoint) {
+    /**
+     * Opens one more endpoint.
+     *
+     * @throws StartupError when the system refuses
+     */
+    async listen(endpoint: Endpoint): Promise<ListenerAddress> {
       if ('path' in endpoint) {
         removals.push(await listenUnix(servers.unix(), endpoint))
         return { url: `unix:${endpoint.path}`, port: undefined }
@@ -89,14 +79,17 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
       return { url: `${isPlain ? 'http' : 'https'}://${host}:${address.port}`, port: address.port }
     },
-    adopt(connection) {
+    /** Serves a connection that was accepted, and is counted, elsewhere. */
+    adopt(connection: Duplex) {
       adopting ??= servers.adopting()
       const entry = { connection, slot: -1 }
       adopted.add(entry)
       connection.once('close', () => adopted.remove(entry))
       adopting.emit('connection', connection)
     },
-    setCertificate: certificate => servers.setCertificate(certificate),
+    /** New connections get this certificate. Only for a listener that was created with one. */
+    setCertificate: (certificate: Certificate) => servers.setCertificate(certificate),
+    /** Stops accepting and resolves when the last connection is closed. */
     async drain() {
       acceptor.drain()
       const closed = servers.all.map(server => new Promise<void>(resolve => server.close(() => resolve())))
@@ -110,6 +103,7 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor): Li
       if (adopted.size === 0) gone.resolve()
       await Promise.all([...closed, gone.promise]).finally(() => clearInterval(sweeper))
     },
+    /** Closes every connection at once. */
     destroy() {
       servers.destroyConnections()
       for (const { connection } of adopted.all()) connection.destroy()

@@ -1,8 +1,5 @@
 import { once } from '../base/once.ts'
 
-/** Turns for reading bodies. */
-export type ReadTurns = ReturnType<typeof createReadTurns>
-
 /** Bytes that one round reads before connections have to wait: 1 to 3 ms. */
 const roundBytes = 2 * 2 ** 20
 /**

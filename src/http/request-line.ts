@@ -12,9 +12,6 @@ export type RequestRoute =
     }
   | { readonly kind: 'own'; readonly path: string }
 
-/** Reads the targets of requests at an entrypoint. */
-export type TargetReader = ReturnType<typeof createTargetReader>
-
 /**
  * Reads the request-target (RFC 9112 section 3.2). Absolute-form is accepted when it names this host, as the RFC asks, and
  * never forwarded: an upstream is named after `/proxy/`, or by a virtual host.

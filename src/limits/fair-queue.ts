@@ -16,8 +16,6 @@ export interface QueuedWork {
   start(done: () => void): void
 }
 
-export type FairQueue = ReturnType<typeof createFairQueue>
-
 interface Owner {
   running: number
   readonly waiting: QueuedWork[]

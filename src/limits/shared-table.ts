@@ -209,16 +209,7 @@ function hash(text: string, seed: number): number {
  * Amounts by key over all threads that share the table: requests under way of each agent, open connections of each address.
  * Each key has one number for each thread, which that thread alone changes.
  */
-export interface SharedAmount {
-  /** Adds `amount` unless all threads together would then have more than `max`. False: nothing was added. */
-  take(key: string, amount: number, max: number): boolean
-  /** Subtracts an amount that this thread added before. */
-  give(key: string, amount: number): void
-  /** The amount of all threads together. */
-  of(key: string): number
-  /** Subtracts everything that a dead thread took. */
-  forget(thread: number): void
-}
+export type SharedAmount = ReturnType<typeof createSharedAmount>
 
 /** More keys than this in use at once are refused. */
 export function amountShape(threads: number): TableShape {
@@ -226,7 +217,7 @@ export function amountShape(threads: number): TableShape {
 }
 
 /** @param thread number of this thread, from 0 */
-export function createSharedAmount(table: SharedTable, thread: number): SharedAmount {
+export function createSharedAmount(table: SharedTable, thread: number) {
   const sum = (slot: number): number => {
     let all = 0
     for (let field = 0; field < table.fields; field++) all += Math.max(0, table.get(slot, field))
@@ -236,7 +227,8 @@ export function createSharedAmount(table: SharedTable, thread: number): SharedAm
   const add = (slot: number, change: number) => table.set(slot, thread, Math.max(0, table.get(slot, thread)) + change)
 
   return {
-    take(key, amount, max) {
+    /** Adds `amount` unless all threads together would then have more than `max`. False: nothing was added. */
+    take(key: string, amount: number, max: number): boolean {
       table.lock()
       try {
         const slot = table.claim(key, isIdle)
@@ -247,16 +239,19 @@ export function createSharedAmount(table: SharedTable, thread: number): SharedAm
         table.unlock()
       }
     },
-    give(key, amount) {
+    /** Subtracts an amount that this thread added before. */
+    give(key: string, amount: number) {
       // No lock: no other thread takes the slot of a key that has an amount, or writes this thread's number in it.
       const slot = table.find(key)
       if (slot >= 0) add(slot, -amount)
     },
-    of(key) {
+    /** The amount of all threads together. */
+    of(key: string): number {
       const slot = table.find(key)
       return slot < 0 ? 0 : sum(slot)
     },
-    forget: dead =>
+    /** Subtracts everything that a dead thread took. */
+    forget: (dead: number) =>
       table.locked(() => {
         for (let slot = 0; slot < table.slots; slot++) if (!table.isFree(slot)) table.set(slot, dead, 0)
       }),

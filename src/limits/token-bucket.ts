@@ -22,33 +22,27 @@ export const paceOf = ({ RequestsPerMinute, Burst }: PaceSettings): RateLimit =>
   burst: Burst,
 })
 
-export interface RateLimiter {
-  /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
-  take(key: string, now: number): number
-  /** Requests that could follow at once the one that was taken last. */
-  left(): number
-  /** Requests that the bucket lacks until it is full. */
-  owed(key: string, now: number): number
-  /** Keys keep the time at which their next request would have been due. */
-  use(limit: RateLimit): void
-}
+export type RateLimiter = ReturnType<typeof createRateLimiter>
 
 /** Its table: 2 MiB, of which the system provides only what is used. More active keys than that must wait. */
 export const rateShape: TableShape = { slots: 131_072, fields: 1 }
 
 const arrivalField = 0
 
-export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLimiter {
+export function createRateLimiter(limit: RateLimit, table: SharedTable) {
   let interval = 60_000 / limit.requestsPerMinute
   let tolerance = interval * (limit.burst - 1)
   let early = 0
   return {
-    use({ requestsPerMinute, burst }) {
+    /** Keys keep the time at which their next request would have been due. */
+    use({ requestsPerMinute, burst }: RateLimit) {
       interval = 60_000 / requestsPerMinute
       tolerance = interval * (burst - 1)
     },
+    /** Requests that could follow at once the one that was taken last. */
     left: () => Math.max(0, Math.floor(1e-6 - early / interval)),
-    take(key, now) {
+    /** Takes one request at `now` (steady milliseconds). 0 when it may pass, else milliseconds until it may. */
+    take(key: string, now: number): number {
       table.lock()
       try {
         const slot = table.claim(key, other => table.get(other, arrivalField) <= now)
@@ -63,7 +57,8 @@ export function createRateLimiter(limit: RateLimit, table: SharedTable): RateLim
         table.unlock()
       }
     },
-    owed(key, now) {
+    /** Requests that the bucket lacks until it is full. */
+    owed(key: string, now: number): number {
       return table.locked(() => {
         const slot = table.find(key)
         return slot < 0 ? 0 : Math.max(0, table.get(slot, arrivalField) - now) / interval

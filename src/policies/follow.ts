@@ -3,9 +3,6 @@ import { readdir, readlink, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, parse } from 'node:path'
 import { asError } from '../base/as-error.ts'
 
-/** Follows a directory by every name that leads to it and to its files. It does not keep the process alive. */
-export type FileFollower = ReturnType<typeof createFollower>
-
 interface FollowOptions {
   /** Whether a file of this name matters. */
   readonly isWanted: (name: string) => boolean
@@ -14,6 +11,7 @@ interface FollowOptions {
   readonly failed: (error: Error) => void
 }
 
+/** Follows a directory by every name that leads to it and to its files. It does not keep the process alive. */
 export function createFollower(directory: string, options: FollowOptions) {
   const watchers = new Map<string, FSWatcher>()
   const reported = new Set<string>()

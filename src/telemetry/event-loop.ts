@@ -7,8 +7,6 @@ const resolution = 20
 /** The longest delay is that of the last minute, so that scrapes at usual intervals miss nothing. */
 const samplesKept = 60
 
-export type LoopWatch = ReturnType<typeof watchEventLoop>
-
 /** Measures the delay of the event loop of this thread, and its pauses for garbage collection. */
 export function watchEventLoop(metrics: Metrics) {
   const delays = monitorEventLoopDelay({ resolution })

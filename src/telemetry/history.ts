@@ -43,8 +43,6 @@ interface Percentiles {
 export const ranges = { hour: { stepMs: 10_000, steps: 360 }, day: { stepMs: 300_000, steps: 288 } } as const
 export type TimeRange = keyof typeof ranges
 
-export type MetricsHistory = ReturnType<typeof createHistory>
-
 const outcomes = ['forwarded', 'suspended', 'denied', 'limited', 'refused', 'failed', 'aborted'] as const
 type TrafficOutcome = (typeof outcomes)[number]
 const gaugeNames = ['pending', 'oldestSeconds', 'circuitsOpen', 'inFlight'] as const

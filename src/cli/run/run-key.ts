@@ -25,14 +25,7 @@ export interface RunKeyParts {
   readonly checkMs?: number
 }
 
-export interface RunKey {
-  /** The key as it is now. */
-  readonly current: () => string
-  /** For people: how the agent came by it. */
-  readonly note: string | undefined
-  /** Revokes it. */
-  end(): Promise<void>
-}
+export type RunKey = Awaited<ReturnType<typeof openRunKey>>
 
 /** A run that is killed cannot revoke its key, which then ends by itself, milliseconds. Nobody has it any more. */
 const validMs = 86_400_000
@@ -53,7 +46,7 @@ interface KeyView {
 type Manage = (call: Omit<JsonCall, 'token'>) => Promise<unknown>
 
 /** @throws StartupError when the agent cannot have a key */
-export async function openRunKey(parts: RunKeyParts): Promise<RunKey> {
+export async function openRunKey(parts: RunKeyParts) {
   const { agent: wanted, complain } = parts
   const manage = await signIn(parts)
   const found = await findAgent(manage, wanted)
@@ -95,8 +88,11 @@ export async function openRunKey(parts: RunKeyParts): Promise<RunKey> {
     checking = checking.then(check)
   }, parts.checkMs ?? minuteMs).unref()
   return {
+    /** The key as it is now. */
     current: () => key,
+    /** For people: how the agent came by it. */
     note: found === undefined ? `the agent ${wanted} is new, with the policy for new agents` : undefined,
+    /** Revokes it. */
     async end() {
       clearInterval(timer)
       // A key that is being made is to be revoked as well.

@@ -5,8 +5,6 @@ import type { Relay } from './relay.ts'
 /** More than an agent may have at the gateway. */
 const maxConnections = 1_024
 
-export type RelayServer = Awaited<ReturnType<typeof startRelay>>
-
 /** Serves a relay on a free port of the loopback interface. */
 export async function startRelay(relay: Relay) {
   const open = new Set<Socket>()
