@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { keyOf, rowOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { AgentRecord, Page, Paged, SpendOverview, SpendTable, SpendTotals, StoredSpend } from '../storage/store.ts'
+import type { AgentRecord, Page, SpendOverview, SpendTable, SpendTotals, StoredSpend } from '../storage/store.ts'
 import { makeRaise, type Raiser, type RaiseTerms, storeRaise } from './raises.ts'
 import { type BudgetRule, createBudgetRule } from './rules.ts'
 import { type BudgetView, budgetView, type HolderView, holderView } from './view.ts'
@@ -30,10 +30,7 @@ interface KnownBudget {
 }
 
 export function createBudgets({ config, clock, store, stateOf, unreported, agents }: BudgetsOptions) {
-  const budgets: readonly KnownBudget[] = config.Budgets.map(settings => ({
-    settings,
-    rule: createBudgetRule(settings),
-  }))
+  const budgets = config.Budgets.map((settings): KnownBudget => ({ settings, rule: createBudgetRule(settings) }))
   const { Currency } = config.Metering
 
   const viewsOf = async (some: readonly KnownBudget[], now: number): Promise<readonly BudgetView[]> => {
@@ -58,10 +55,7 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
     /** In the order of the settings. */
     all: (): Promise<readonly BudgetView[]> => viewsOf(budgets, clock.now()),
     /** Who has the budget, and what each has spent; undefined: there is no such budget. */
-    async holders(
-      name: string,
-      page: Page,
-    ): Promise<(Paged<HolderView> & { readonly budget: BudgetView }) | undefined> {
+    async holders(name: string, page: Page) {
       const found = budgets.find(({ rule }) => rule.name === name)
       if (found === undefined) return undefined
       const now = clock.now()

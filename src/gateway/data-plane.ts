@@ -104,41 +104,22 @@ function createRecorder({ config, report }: DataPlaneParts, turns: WorkTurns): S
 }
 
 export function createDataPlane(dataPlane: DataPlaneParts) {
-  const { config, clock, log, upstreams, agents, limits, metrics, tracing } = dataPlane
+  const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
   const workTurns = createWorkTurns()
   const recorder = createRecorder(dataPlane, workTurns)
-  const ends = createEndListeners({
-    ...{ recorder, config, clock, log, metrics, tracing },
-    clientIpOf: dataPlane.clientIpOf,
-    ...dataPlane.recent,
-    agents,
-  })
+  const ends = createEndListeners({ ...dataPlane, ...dataPlane.recent, recorder })
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
-    ...{ ...upstreams, allowsUpgrade: upgradesOf(config) },
-    ...{ config, clock, agentRate, tracing },
-    requests,
-    heldBytes,
+    ...{ ...upstreams, ...dataPlane, agentRate, requests, heldBytes, breaker, bounds, watch, workTurns, ends },
+    allowsUpgrade: upgradesOf(config),
     bodyMemory: createBodyMemory(maxSpareMemory(config)),
-    breaker,
-    bounds,
-    watch,
     ...{ tunnels: forward.tunnels, interception: forward.interception },
-    workTurns,
-    metrics,
-    verifyToken: dataPlane.verifyToken,
-    agents,
-    rulebookOf: dataPlane.rulebookOf,
-    fencedAs: dataPlane.fencedAs,
     activity: dataPlane.recent.activity,
-    clientIpOf: dataPlane.clientIpOf,
     publicUrl: publicUrlOf(config),
     ...createMetering({ config, clock, metrics, prices: upstreams.prices, spend: limits.spend }),
-    ends,
-    report: dataPlane.report,
   }
   agents.subscribe((id, now, before) => endUnlessActive(id, { before, now }, parts))
   dataPlane.fenceWatch?.subscribe(() => logEnded(endFenced(parts), log))

@@ -63,30 +63,10 @@ const describing =
 
 /** @throws StartupError when a webhook's destination is refused */
 export function createHitl(parts: HitlParts) {
-  const { config, clock, store, member, identity, dataPlane, events, report } = parts
-  const { metrics } = parts.telemetry
+  const { config, clock, store, identity, events, report } = parts
   const stopping = new AbortController()
   noteActivity(events, parts.recent)
-  const queue = createQueue({
-    ...{ store, clock, member, settings: config.HumanInTheLoop, events, report },
-    sealingKeys: sealingKeys(config, identity.tokens.secret),
-    tokenHeader: config.Security.AgentAuth.CustomHeaderName,
-    noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
-    onDecided(item, verdict) {
-      metrics.count(verdicts, verdict)
-      if (verdict !== 'withdrawn') metrics.observe(reviewTime, Math.max(0, clock.now() - item.createdAt) / 1e3)
-    },
-    send: dataPlane.send,
-    raiseOf: raisesOf(parts),
-    noteRefusal: parts.repeats.note,
-    agentProblem: identity.problemOf,
-    reviewerOf: id => reviewerOf(identity, id),
-    agentName: id => identity.registry.get(id)?.name,
-    addedFields: item => credentialNames(parts, item),
-    stopping: stopping.signal,
-    ...recordDenials(parts),
-    onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
-  })
+  const queue = openQueue(parts, stopping.signal)
   const slack = openSlack({ ...parts, queue, reviewerOf: id => reviewerOf(identity, id) })
   const push = openPush(parts)
   const receivers = openReceivers({
@@ -132,6 +112,30 @@ export function createHitl(parts: HitlParts) {
       return count
     },
   }
+}
+
+function openQueue(parts: HitlParts, stopping: AbortSignal): Queue {
+  const { config, clock, store, member, identity, dataPlane, events, report } = parts
+  const { metrics } = parts.telemetry
+  return createQueue({
+    ...{ store, clock, member, settings: config.HumanInTheLoop, events, report, stopping },
+    sealingKeys: sealingKeys(config, identity.tokens.secret),
+    tokenHeader: config.Security.AgentAuth.CustomHeaderName,
+    noteVerdict: (agentId, verdict) => identity.registry.recordTrust(agentId, verdict, null),
+    onDecided(item, verdict) {
+      metrics.count(verdicts, verdict)
+      if (verdict !== 'withdrawn') metrics.observe(reviewTime, Math.max(0, clock.now() - item.createdAt) / 1e3)
+    },
+    send: dataPlane.send,
+    raiseOf: raisesOf(parts),
+    noteRefusal: parts.repeats.note,
+    agentProblem: identity.problemOf,
+    reviewerOf: id => reviewerOf(identity, id),
+    agentName: id => identity.registry.get(id)?.name,
+    addedFields: item => credentialNames(parts, item),
+    ...recordDenials(parts),
+    onFull: (bound, agentId, requestId) => dataPlane.bounds.reached(bound, agentId, requestId ?? undefined),
+  })
 }
 
 function openPush({ config, clock, store, identity, upstreams, report }: HitlParts): Push | undefined {

@@ -50,23 +50,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
   const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
-  const connections = new Connections(
-    {
-      perOrigin: proxy.MaxConnectionsPerOrigin,
-      total: proxy.MaxConnections,
-      maxWaiting: proxy.MaxWaiting,
-      waitMs: longestWaitSeconds(config) * 1_000,
-      connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
-      headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
-      idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
-      eventStreamIdleMs: proxy.EventStreamIdleSeconds * 1_000,
-      http2Hosts: parseHostPatterns(proxy.Http2Hosts),
-      openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
-      ca,
-      onConnected: deps.metrics && (ms => deps.metrics?.observe(connectTime, ms / 1e3)),
-    },
-    deps.clock,
-  )
+  const connections = await openConnections(config, ca, deps)
   const route = createRoute({ egress, resolver })
   const { Jwt, Introspection } = config.Security.AgentAuth.ExternalIdentity
   const trusted = [Jwt.Authority, Introspection.Endpoint].flatMap(url => URL.parse(url ?? '')?.origin ?? [])
@@ -110,6 +94,27 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
       connections.close()
     },
   }
+}
+
+async function openConnections(config: Config, ca: string | undefined, { metrics, clock }: UpstreamDeps) {
+  const { Proxy: proxy } = config
+  return new Connections(
+    {
+      perOrigin: proxy.MaxConnectionsPerOrigin,
+      total: proxy.MaxConnections,
+      maxWaiting: proxy.MaxWaiting,
+      waitMs: longestWaitSeconds(config) * 1_000,
+      connectTimeoutMs: proxy.ConnectTimeoutSeconds * 1_000,
+      headersTimeoutMs: proxy.HeadersTimeoutSeconds * 1_000,
+      idleTimeoutMs: proxy.IdleTimeoutSeconds * 1_000,
+      eventStreamIdleMs: proxy.EventStreamIdleSeconds * 1_000,
+      http2Hosts: parseHostPatterns(proxy.Http2Hosts),
+      openHttp1: proxy.Client === 'Undici' ? await openUndici() : undefined,
+      ca,
+      onConnected: metrics && (ms => metrics.observe(connectTime, ms / 1e3)),
+    },
+    clock,
+  )
 }
 
 export const egressOf = (config: Config, env: Environment): EgressSettings => ({

@@ -56,11 +56,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor) {
   const blank = () => createServer(options)
 
   const secure = (pair: Certificate): Server => {
-    const handshakeTimeout = settings.headersTimeoutMs
-    const tls: TlsOptions = { ...pair, minVersion, handshakeTimeout, ALPNProtocols: ['http/1.1'] }
-    const server = createSecureServer({ ...options, ...tls })
-    // An answer would have to be encrypted, which is impossible here.
-    server.prependListener('tlsClientError', (_, socket) => socket.destroy())
+    const server = secureServer(options, pair, settings.headersTimeoutMs)
     secured.push(server)
     return take(server)
   }
@@ -88,9 +84,16 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor) {
       for (const server of secured) server.setSecureContext({ ...renewed, minVersion })
       certificate = renewed
     },
-    /** Cuts off every connection. */
     destroyConnections: () => connections.destroy(),
   }
+}
+
+function secureServer(options: ServerOptions, pair: Certificate, handshakeTimeout: number): SecureServer {
+  const tls: TlsOptions = { ...pair, minVersion, handshakeTimeout, ALPNProtocols: ['http/1.1'] }
+  const server = createSecureServer({ ...options, ...tls })
+  // An answer would have to be encrypted, which is impossible here.
+  server.prependListener('tlsClientError', (_, socket) => socket.destroy())
+  return server
 }
 
 /** Node looks for late heads once a server listens, which this one never does. */

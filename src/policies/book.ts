@@ -50,7 +50,6 @@ export function createBook(options: BookOptions) {
     /** For the decision: one lookup. */
     get: (name: string) => active.inForce.get(name)?.compiled,
     entry: (name: string) => active.inForce.get(name),
-    /** Sorted by name. The same array as long as nothing changes. */
     list: (): readonly PolicyEntry[] => active.list,
     /**
      * Refusals: invalid_policy, already_exists. When it is repeatable, the policy that was made over the API and says the same is

@@ -19,7 +19,11 @@ export interface ProviderKeys {
 }
 
 /** Addresses of the provider (OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2). */
-export type Discovery = Awaited<ReturnType<typeof discover>>
+export interface Discovery {
+  readonly issuer: string
+  readonly keysUrl: URL
+  readonly introspectionUrl: URL | undefined
+}
 
 export interface DiscoveryOptions {
   /** Security:AgentAuth:ExternalIdentity:Jwt:Authority. */
@@ -37,9 +41,19 @@ export interface KeySetOptions extends DiscoveryOptions {
 }
 
 /** The public keys of the identity provider. */
-export type KeySet = ReturnType<typeof createKeySet>
+export interface KeySet {
+  /**
+   * The result of `current` if it is there at once; else undefined. The same object as long as the provider has the same
+   * keys: what was verified with another one must be verified again.
+   */
+  known(): ProviderKeys | undefined
+  /** Undefined when the provider gives none. */
+  current(): Promise<ProviderKeys | undefined>
+  /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
+  newer(): Promise<ProviderKeys | undefined>
+}
 
-export function createKeySet(options: KeySetOptions) {
+export function createKeySet(options: KeySetOptions): KeySet {
   const { clock } = options
   let keys: { readonly value: ProviderKeys; readonly document: Uint8Array; readonly at: number } | undefined
   let discovery: Discovery | undefined
@@ -90,23 +104,17 @@ export function createKeySet(options: KeySetOptions) {
   }
 
   return {
-    /**
-     * The result of `current` if it is there at once; else undefined. The same object as long as the provider has the same
-     * keys: what was verified with another one must be verified again.
-     */
     known,
-    /** Undefined when the provider gives none. */
-    async current(): Promise<ProviderKeys | undefined> {
+    async current() {
       const fetched = known() ?? (await fetchNow())
       return fetched ?? (ageOfKeys() < lastGoodMs ? keys?.value : undefined)
     },
-    /** Newer keys, for a token whose key is not among the current ones. Undefined when it is too early to ask. */
     newer: fetchNow,
   }
 }
 
 /** Rejects when the document cannot be had, or is not the authority's. */
-export async function discover(options: DiscoveryOptions) {
+export async function discover(options: DiscoveryOptions): Promise<Discovery> {
   const base = withoutSlash(options.authority.href)
   const document = parseObject(await options.fetchDocument(new URL(`${base}/.well-known/openid-configuration`)))
   const { issuer, jwks_uri: keysUrl, introspection_endpoint: introspectionUrl } = document

@@ -69,7 +69,6 @@ export function createEgress(settings: EgressSettings) {
   // One verdict for each answer of the resolver and port. An answer is valid for seconds; the next one is a new object.
   let verdicts = new WeakMap<readonly string[], Map<number, Refusal | undefined>>()
 
-  /** Why an address is refused; undefined when it is not. */
   const problemOf = (ip: string, port: number): string | undefined => {
     const gateway = gateways.at(ip, port)
     if (gateway !== undefined) return `${ip} is ${gateway}`
