@@ -39,32 +39,15 @@ const keepSampleDays = 7
 
 /** @param closers get what stores the rest */
 export function openRecording(parts: RecordingParts, closers: (() => unknown)[]) {
-  const { config, clock, store, dataPlane, report } = parts
-  const { KeepDays, ShapesPerAgent: maxOfAgent, MaxShapes: max } = config.Recording
-  const limits = { maxOfAgent, max, maxDays: KeepDays }
+  const { clock, store, dataPlane, report } = parts
   const [samples, hits] = [createSamples(parts), new KeptHits(parts)]
-  const { recorder, bounds } = dataPlane
+  const { recorder } = dataPlane
   const waiting = new WaitingCounts()
   const inTurn = createSerialQueue()
   let flushedAt = clock.steady()
   let prunedAt = Number.NEGATIVE_INFINITY
 
-  async function flushOnce(): Promise<void> {
-    if (recorder !== undefined) waiting.add(recorder.take())
-    let left = waiting.take()
-    try {
-      if (left.counts.length + left.skipped.length > 0) {
-        const missing = await store.shapes.add(left.counts, left.skipped, limits, clock.now())
-        for (const agentId of missing) bounds.reached('shapes', agentId)
-      }
-      left = { ...left, counts: [], skipped: [] }
-      await samples.keep(left.samples)
-    } catch (error) {
-      waiting.add(left)
-      throw error
-    }
-  }
-
+  const flushOnce = () => storeWaiting(waiting, samples, parts)
   const flush = () => inTurn(flushOnce)
   const flushAll = () => Promise.all([flush(), hits.flush()])
   closers.push(() => flushAll().catch(error => report('recorded shapes could not be stored', error)))
@@ -101,6 +84,29 @@ export function openRecording(parts: RecordingParts, closers: (() => unknown)[])
       prunedAt = now
       await Promise.all([pruneShapes(parts), hits.prune()])
     },
+  }
+}
+
+/** When storing fails, what is not stored yet waits on. */
+async function storeWaiting(
+  waiting: WaitingCounts,
+  samples: ReturnType<typeof createSamples>,
+  { config, clock, store, dataPlane: { recorder, bounds } }: RecordingParts,
+): Promise<void> {
+  const { KeepDays, ShapesPerAgent: maxOfAgent, MaxShapes: max } = config.Recording
+  const limits = { maxOfAgent, max, maxDays: KeepDays }
+  if (recorder !== undefined) waiting.add(recorder.take())
+  let left = waiting.take()
+  try {
+    if (left.counts.length + left.skipped.length > 0) {
+      const missing = await store.shapes.add(left.counts, left.skipped, limits, clock.now())
+      for (const agentId of missing) bounds.reached('shapes', agentId)
+    }
+    left = { ...left, counts: [], skipped: [] }
+    await samples.keep(left.samples)
+  } catch (error) {
+    waiting.add(left)
+    throw error
   }
 }
 
