@@ -32,7 +32,7 @@ const word = (chars: Uint8Array, offset: number): CharCodes => [
 ]
 
 /** Leaves the bits of `pair` where a run begins: those that `least` - 1 others follow. */
-function keepRuns(least: number): CharCodes {
+export function keepRuns(least: number): CharCodes {
   const code: number[] = []
   for (let length = 1; length < least; ) {
     const shift = Math.min(length, least - length)
@@ -43,7 +43,7 @@ function keepRuns(least: number): CharCodes {
 }
 
 /** The first place of a run from `from` on and before `to`, or `to`; 32 places at a time. */
-const searchCode = (chars: Uint8Array, least: number): CharCodes => [
+export const searchCode = (chars: Uint8Array, least: number): CharCodes => [
   ...[...word(chars, 0), ...set(current)],
   ...[block.loop, block.empty, ...word(chars, 32), ...set(next)],
   ...[...get(current), ...get(next), ...i64Const(32), i64.shl, i64.or, ...set(pair), ...keepRuns(least)],

@@ -38,7 +38,7 @@ export const vector = {
     load: 0,
     store: 11,
     constant: 12,
-    swizzle: 14,
+    swizzle: 0x100,
     equal: 0x23,
     notEqual: 0x24,
     lessOrEqual: 0x2a,
@@ -47,7 +47,7 @@ export const vector = {
     or: 80,
     anyTrue: 83,
   },
-  ...{ bitmask: 0x64, shiftRight: 0x6d, minus: 0x71 },
+  ...{ greater: 0x27, equalOf4: 0x37, bitmask: 0x64, narrow2: 0x65, minus: 0x71, narrow4: 0x85, shiftRight: 0x8d },
 }
 
 export type CharCodes = readonly number[]
@@ -101,7 +101,8 @@ export const load = (offset: number): CharCodes => [...get(from), ...simd(vector
 export const lookUp = (low: CharCodes, high: CharCodes, offset: number): CharCodes => [
   ...[...bytesOf(low), ...load(offset), ...tee(loaded)],
   ...[...bytesOf(all(15)), ...simd(vector.and), ...simd(vector.swizzle)],
-  ...[...bytesOf(high), ...get(loaded), ...i32Const(4), ...simd(vector.shiftRight), ...simd(vector.swizzle)],
+  ...[...bytesOf(high), ...get(loaded), ...i32Const(4), ...simd(vector.shiftRight)],
+  ...[...bytesOf(all(15)), ...simd(vector.and), ...simd(vector.swizzle)],
   ...simd(vector.and),
 ]
 

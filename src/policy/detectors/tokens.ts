@@ -21,8 +21,9 @@ export interface Token {
 }
 
 /** What tokens, JWTs and secret keys of AWS are made of, and the length of the shortest of them. */
-const part = charset('A-Za-z0-9_./+=-')
-const runs = new Runs(part, 20)
+export const part = charset('A-Za-z0-9_./+=-')
+export const leastRun = 20
+const runs = new Runs(part, leastRun)
 
 /** The rest of a run that is longer is searched by SIMD, bytes. */
 const longRun = 256

@@ -1,5 +1,7 @@
 import { isAscii, isUtf8 as validUtf8 } from 'node:buffer'
+import type { Text } from '../detectors/bytes.ts'
 import { type DetectorSearch, personalDataSearch, secretSearch } from '../detectors/detectors.ts'
+import { Excerpt } from '../detectors/excerpt.ts'
 import { type Escapes, Readings } from '../detectors/readings.ts'
 import type { Scan } from '../detectors/scan.ts'
 import { finish } from '../turns/evaluation.ts'
@@ -40,6 +42,8 @@ export class BodyView {
   #problem = ''
   readonly #searches = new Map<DetectorSearch, Scan>()
   #readings: Readings | undefined
+  #excerpt: Excerpt | undefined
+  #excerptReadings: Readings | undefined
 
   constructor(body: RequestBody, headers: BodyHeaders) {
     const { buffer, byteOffset, byteLength } = body.bytes
@@ -138,7 +142,7 @@ export class BodyView {
   #search(search: DetectorSearch): string | undefined {
     let scan = this.#searches.get(search)
     if (scan === undefined) {
-      scan = search.begin(this.#searched)
+      scan = search.begin(search === secretSearch ? this.#searchedForSecrets : this.#searched)
       this.#searches.set(search, scan)
     }
     finish(scan)
@@ -147,11 +151,22 @@ export class BodyView {
 
   /** Text that cannot be decoded is searched byte by byte. */
   get #searched(): Readings {
-    if (this.#readings === undefined) {
-      const utf8 = isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
-      this.#readings = new Readings({ bytes: this.#bytes, utf8 }, this.#escapes)
-    }
+    this.#readings ??= new Readings(this.#searchedText, this.#escapes)
     return this.#readings
+  }
+
+  /** Only those parts in which there may be a secret. */
+  get #searchedForSecrets(): Readings {
+    this.#excerpt ??= new Excerpt(this.#searchedText)
+    finish(this.#excerpt)
+    const { result } = this.#excerpt
+    if (result.bytes === this.#bytes) return this.#searched
+    this.#excerptReadings ??= new Readings(result, this.#escapes)
+    return this.#excerptReadings
+  }
+
+  get #searchedText(): Text {
+    return { bytes: this.#bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(this.#bytes) }
   }
 
   /** Text of any type may hold JSON: lines, events, or a body with another media type. Images and archives do not. */
@@ -165,6 +180,7 @@ export class BodyView {
   /** Nobody is expected to search it any more. */
   release(): void {
     this.#readings?.release()
+    this.#excerptReadings?.release()
   }
 
   /** Why the body is unreadable, for the reason text, which is logged: it quotes nothing of the request. */
