@@ -12,7 +12,6 @@ import type { Registry } from './registry.ts'
 import { generateSecret, type SecretHasher, secretProblem } from './secret.ts'
 
 interface FirstAdmin {
-  /** Storage:DataDirectory. */
   readonly dataDirectory: string
   /** Whether a credential may be made and written there; otherwise it must be configured. */
   readonly mayMakeCredential: boolean

@@ -20,7 +20,6 @@ export interface KeyTerms {
   /** UUID; random when absent. */
   readonly id?: string
   readonly name: string
-  /** Null: it does not expire. */
   readonly expiresAt: number | null
 }
 

@@ -174,7 +174,6 @@ const refuseSubject = (): Refusal => refuse('already_exists', 'Another agent is 
  */
 export type AgentListener = (id: string, agent: AgentRecord | undefined, before: AgentRecord | undefined) => unknown
 
-/** A key and the agent that has it. */
 export interface IndexedKey extends AgentKey {
   readonly agentId: string
 }

@@ -19,7 +19,6 @@ export interface BodyRule {
   readonly isForm: boolean
 }
 
-/** One operation, for the router. */
 export interface ApiOperation {
   readonly id: string
   /** Upper case. */

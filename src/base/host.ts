@@ -30,7 +30,6 @@ export interface HostPattern {
   readonly suffix: string | undefined
 }
 
-/** Undefined when the text is not a host pattern. */
 export function parseHostPattern(text: string): HostPattern | undefined {
   const below = text.startsWith('*.')
   const apexToo = text.startsWith('.')

@@ -69,7 +69,6 @@ function normalise(name: string): string {
     .replace(/^-|(?:-?v?[0-9]{1,3})?-?$/g, '')
 }
 
-/** Whether what has this name is a secret. */
 export const isSecretName = (name: string): boolean => name !== '' && name.length <= longest && judged(name)
 
 /** Names repeat; their number is bounded, since others choose them. */

@@ -132,7 +132,6 @@ function asking(shell: Shell, { isNew, ...where }: AskedGateway): (terms: Propos
   }
 }
 
-/** From a log. */
 function reading(log: string): (terms: ProposeTerms, configuration: Configuration) => Promise<Made> {
   return async (terms, configuration) => {
     const causes = new Map<string, number>()

@@ -34,7 +34,6 @@ export const credentialHeader: TextFormat = value => {
 /** Text before a credential, such as `Bearer `. */
 export const credentialPrefix = matching(/^[\x21-\x7e][\x20-\x7e]*$/, 'must be printable ASCII characters')
 
-/** Name of an environment variable. */
 export const variableName = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
 
 /** An address, or a range such as 10.0.0.0/8 or fd00::/8. */
@@ -169,7 +168,6 @@ export const pathPrefix: TextFormat = value => {
     : 'must be the beginning of a path, such as /v1/'
 }
 
-/** A parameter of a query and its value. */
 export const queryParameter = matching(/^[\w.-]{1,64}=[\x20-\x7e]{1,200}$/, 'must be NAME=VALUE')
 
 /** A name that needs no encoding in a query. */

@@ -114,7 +114,6 @@ function parse(text: string): Partial<Problem> {
   }
 }
 
-/** A query string of what is given. */
 export function query(values: Readonly<Record<string, string | number | undefined>>): string {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(values)) {

@@ -27,7 +27,6 @@ export class AgentCache<V extends { readonly endsAt: number }> {
     dropFirst(this.#agents, this.#maxAgents)
   }
 
-  /** Everything of an agent. */
   forget(agentId: string): void {
     this.#agents.delete(agentId)
   }

@@ -18,9 +18,7 @@ export interface CredentialEntry {
   readonly place: CredentialPlace
   /** The same for two entries with one place. */
   readonly placeKey: string
-  /** The credential, if it signs. */
   readonly signer: CredentialSetting | undefined
-  /** Whether it is had for the token of the agent. */
   readonly isForToken: boolean
   /** That of the name. */
   readonly credential: CredentialSetting | undefined

@@ -168,7 +168,6 @@ export class CredentialKeeper {
     return this.#parts.onState(this.#state)
   }
 
-  /** Scopes that upstreams want, and that it does not have. */
   get wantedScopes(): readonly string[] {
     return lackingScopes(this.setting, [...this.#wantedScopes], this.#state.grantable)
   }

@@ -75,7 +75,6 @@ export function createSecrets(settings: readonly SecretSetting[], parts: SecretP
   }
 }
 
-/** The last look at a store. */
 interface StoreLook {
   readonly value: string
   /** Steady milliseconds. */

@@ -11,7 +11,6 @@ export interface AwsKeys {
   readonly sessionToken: string | undefined
 }
 
-/** What a signature is for. */
 export interface AwsScope {
   readonly region: string
   readonly service: string

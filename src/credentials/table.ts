@@ -16,7 +16,6 @@ const notifyAgainMs = 1_000
 const leastOnceMs = 30_000
 /** From a look at what is fresh to the request that has it, milliseconds. The margin of a value covers it. */
 const preparingMs = 100
-/** Values for tokens of agents. */
 export const agentTokenBounds = { perAgent: 32, agents: 4_096 } as const
 
 /** An upstream wants scopes. @param host the upstream */
@@ -65,7 +64,6 @@ export interface CredentialTable {
   /** A request was sent with it. */
   noteUse(name: string): void
   set(state: CredentialState): void
-  /** Forgets what was had for tokens of an agent. */
   forget(agentId: string): void
   /** Forgets what was had for tokens that have ended. */
   sweep(): void
@@ -126,7 +124,6 @@ function createStates(known: readonly CredentialState[]) {
   }
 }
 
-/** Asks for values. */
 function createAsking({ need }: CredentialTableParts, { set, setOf }: ReturnType<typeof createStates>) {
   const places = new WaitingPlaces(maxWaiting)
   /** How often agents were forgotten. */

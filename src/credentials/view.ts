@@ -31,7 +31,6 @@ export interface CredentialView {
   readonly renewedAt: string | null
   /** When this gateway sent it last, to a second; null since its start. */
   readonly lastUsedAt: string | null
-  /** Null when there is none. */
   readonly problem: string | null
   /** What upstreams have wanted and it does not have; null: nothing. */
   readonly wantedScope: string | null

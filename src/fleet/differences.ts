@@ -6,7 +6,6 @@ const usualMs = 300_000
 
 /** One difference of this gateway from another one. */
 export interface Difference {
-  /** Name of the other one. */
   readonly name: string
   readonly what: string
 }

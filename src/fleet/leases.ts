@@ -29,7 +29,6 @@ export interface LeaseBook<A extends Keyed, R extends Keyed> {
   /** Undefined when there is nothing to report, and the key is forgotten. Each ask ends with `accept` or `miss`. */
   ask(key: string, now: number): A | undefined
   accept(ask: A, answer: R, times: { readonly sent: number; readonly now: number }): void
-  /** It was not answered. */
   miss(ask: A): void
   /** The answer takes long. */
   goAlone(key: string): void
@@ -162,7 +161,6 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
     return !this.#isAway
   }
 
-  /** Whether it was answered. */
   async #call(keys: readonly string[]): Promise<boolean> {
     const { book, lease, clock } = this.#options
     const sent = clock.steady()

@@ -79,7 +79,6 @@ export class Peers<R extends PeerRow = PeerRow> {
     return fencedAfter(this.#fenceMs)
   }
 
-  /** All gateways. */
   get all(): readonly ObservedPeer<R>[] {
     return [...this.#peers.values()]
   }

@@ -20,7 +20,6 @@ export interface EntrypointSettings {
 }
 
 interface SeparateEntrypoint {
-  /** The setting that opens it. */
   readonly setting: string
   isOpen(config: Config): boolean
   endpointsOf(settings: EntrypointSettings): readonly Endpoint[]

@@ -39,7 +39,6 @@ export interface ListeningParts
   /** Calls of the gateway's own API. */
   readonly onManagement: (incoming: Incoming, serves: ReadonlySet<Service>) => Promise<void>
   readonly certificate: Certificate | undefined
-  /** Sockets that were passed to this process. */
   readonly passedSockets: readonly PassedEndpoint[]
   readonly egress: Egress
   /** Undefined without a forward proxy. */

@@ -61,7 +61,6 @@ export class ManagedAccounts {
     return keyText(keyFor(setting, agent))
   }
 
-  /** The account of an agent in a view of its credentials. */
   async of(setting: CredentialSetting, agent: AgentRecord): Promise<AccountView | null> {
     const row = await this.#parts.store.credentials.of(keyFor(setting, agent))
     return row === undefined ? null : this.#view(row)

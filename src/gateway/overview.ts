@@ -14,7 +14,6 @@ export interface OverviewParts extends Pick<Base, 'config' | 'clock'> {
   readonly recent: Pick<RecentActivity, 'incidents'>
 }
 
-/** The overview for people. */
 export interface Overview {
   /** Call about every second. Rejects when the store cannot be read. */
   sample(): Promise<void>

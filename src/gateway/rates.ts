@@ -34,7 +34,6 @@ export interface RateParts extends GatewayCount {
 export interface LeasedRate extends CallerRate {
   /** Absent when each gateway counts by itself. */
   readonly tokens: TokenLeases | undefined
-  /** Changes the limit. */
   use(limit: RateLimit): void
 }
 
@@ -76,7 +75,6 @@ function createPace(limit: RateLimit, { rates, leases, gateways, tokensFor }: Ra
 /** Buckets of tokens that all gateways share. */
 export interface SharedRates {
   lease(call: LeaseCall): Promise<readonly LeaseAnswer[]>
-  /** How many gateways there are. */
   gateways(): number
 }
 

@@ -27,7 +27,6 @@ export interface SlackParts extends Pick<Base, 'config' | 'clock' | 'store' | 'm
   readonly takeCall: (personId: string) => number | Promise<number>
 }
 
-/** The Slack app. */
 export interface Slack extends SlackEntry {
   readonly channels: readonly Receiver[]
   /** Call every second or so. */

@@ -43,7 +43,6 @@ const openMs = 15_000
 
 export const usesPostgres = ({ Storage: { Provider } }: Config): boolean => Provider === 'PostgreSQL'
 
-/** The clock of all parts of a gateway. */
 export function createClock(config: Config, log: StorageParts['log']): Clock {
   if (!usesPostgres(config)) return systemClock
   const clock = new FleetClock()
@@ -110,7 +109,6 @@ async function openDatabase(parts: StorageParts): Promise<Storage> {
   }
 }
 
-/** The settings under Storage:PostgreSQL. */
 export function postgresSettings({ Storage }: Config, baseDirectory: string): PostgresSettings {
   const {
     ConnectionString = '',

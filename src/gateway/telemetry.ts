@@ -19,7 +19,6 @@ import {
 } from '../telemetry/layout.ts'
 import { createMetrics, type Metrics, readTotals, type Totals } from '../telemetry/metrics.ts'
 
-/** The counters of one thread. */
 export interface Counters {
   readonly metrics: Metrics
   readonly acceptCounts: AcceptCounts & Pick<ConnectionLimits, 'onChange'>

@@ -56,7 +56,6 @@ interface Subscriber {
   deliveredUpTo: number
 }
 
-/** Creates a log that follows the feed of events. */
 export function createEventLog(options: EventLogOptions): EventLog & FeedFollower<StoredEvent, EventHistory> {
   const { capacity, describe, report } = options
   const listeners = new Set<Subscriber>()

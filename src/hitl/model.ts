@@ -70,7 +70,6 @@ export interface PartDigests {
 /** The budget at whose limit a request was held, and whose it is. */
 export interface HeldBudget extends Pick<SpendRow, 'holder' | 'until'> {
   readonly name: string
-  /** Who has one each. */
   readonly of: BudgetSettings['Of']
 }
 
@@ -197,7 +196,6 @@ export interface SendContext extends Pick<AttemptLease, 'sendBefore' | 'isLate' 
  */
 export type SendRequest = (request: HeldRequest, context: SendContext) => Promise<ReplayResult>
 
-/** The result of an approval. */
 export type Approved =
   /** The upstream's answer. The receiver of `body` must read or destroy it; the replay is recorded in either case. */
   | {
@@ -266,7 +264,6 @@ export function entryDetails({ agentId, digest, method, url, rule }: HitlBrief) 
   return { agentId, digest, method, url: shortUrl(url), rule }
 }
 
-/** The audit entry of a verdict. */
 export function verdictEntry(
   now: number,
   verdict: Verdict,

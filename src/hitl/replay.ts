@@ -29,7 +29,6 @@ import { parseDecision } from './view.ts'
 /** Pause before an outcome that could not be recorded is tried again, milliseconds. */
 const recordAgainMs = 1_000
 
-/** One claimed attempt. */
 export interface ReplayAttempt {
   readonly item: HitlBrief
   readonly approval: Approval

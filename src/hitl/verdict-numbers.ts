@@ -2,7 +2,6 @@
 import type { HitlEnd } from '../storage/store.ts'
 import type { HitlOptions } from './model.ts'
 
-/** Verdicts of one reviewer. */
 export interface ReviewerNumbers {
   readonly id: string
   readonly verdicts: number

@@ -17,7 +17,6 @@ export interface Linked {
  */
 export type Road = 'forward' | 'tunnel' | 'intercepted'
 
-/** The tunnel of a request. */
 export interface TunnelledBy {
   readonly id: string
   /** The token that its CONNECT presented. */

@@ -26,7 +26,6 @@ const notAbsolute = refuse(
 /** Host and port (RFC 9110 section 9.3.6). The host is checked like that of every target (base/target.ts). */
 const authorityForm = /^(?:\[[0-9a-f:.]*\]|[^\s:/?#@[\]\\]+):\d+$/i
 
-/** The target of CONNECT. */
 export function readConnectTarget(authority: string): RequestRoute | Refusal {
   if (!authorityForm.test(authority)) return notAuthority
   return { kind: 'proxy', rawTarget: `https://${authority}`, addressing: connect }
@@ -37,7 +36,6 @@ const notAuthority = refuse(
   'The target of CONNECT must be a host and a port, such as example.com:443.',
 )
 
-/** Refuses CONNECT in a tunnel. */
 export const refuseInnerTunnel = (): Refusal => innerTunnel
 
 const innerTunnel = refuse('method_not_allowed', 'The gateway opens no tunnels inside of tunnels.')

@@ -21,7 +21,6 @@ export interface RequestFields {
   /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
   readonly nominated: ReadonlySet<string> | undefined
   readonly maxForwards: string | undefined
-  /** Value of `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined
   /** Value of `traceparent`; empty when it is repeated: then it is of no trace. */
   readonly traceparent: string | undefined

@@ -1,7 +1,6 @@
 /** Heads of requests and answers of HTTP/2 as HTTP/1.1 has them, and back (RFC 9113 section 8). */
 import { fieldName } from './names.ts'
 
-/** A request as HTTP/1.1 has it. */
 export interface Http1Request {
   readonly method: string
   readonly target: string

@@ -28,7 +28,6 @@ export function createTargetReader(hosts: VirtualHosts | undefined) {
       }
       return path.startsWith(proxyPrefix) ? routeBehind(path) : { kind: 'own', path }
     },
-    /** Changes the virtual hosts. */
     use(next: VirtualHosts | undefined) {
       hosts = next
     },

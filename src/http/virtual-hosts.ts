@@ -17,7 +17,6 @@ export interface PublicNames {
   readonly scheme: 'http' | 'https'
 }
 
-/** One entry of `Hosts`. */
 interface HostSetting {
   readonly Host: string | undefined
   readonly Upstream: string | undefined

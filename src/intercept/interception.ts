@@ -103,7 +103,6 @@ interface Opening {
   readonly parts: InterceptionParts
   readonly tunnel: ConnectTunnel
   readonly socket: Socket
-  /** The open connections of HTTP/2. */
   readonly http2: Set<Http2Connection>
   /** The first request can be read now, or never. */
   endOpening(): void

@@ -2,7 +2,6 @@
 import { matchesAnyHost, matchesHost, parseHostPatterns, parsePlacePattern } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 
-/** Settings of `ForwardProxy`. */
 export interface OpenedHostsSettings {
   readonly Https: 'Intercept' | 'Tunnel'
   readonly TunnelHosts: readonly string[]

@@ -85,7 +85,6 @@ export async function prepareRotation(
   }
 }
 
-/** Whether it has not expired. */
 export const isValid = ({ validToDate }: X509Certificate, now: number): boolean => validToDate.getTime() > now
 
 async function readStored(dataDirectory: string): Promise<Authority> {

@@ -47,7 +47,6 @@ export function createActivityLog(limits = usualLimits, onDelta?: (delta: Activi
     if (delta !== undefined) delta[kind] += 1
   }
   return {
-    /** A request came in. */
     request: noted('request'),
     /** A policy denied a request. */
     denied: noted('denied'),
@@ -57,7 +56,6 @@ export function createActivityLog(limits = usualLimits, onDelta?: (delta: Activi
     humanDenied: noted('humanDenied'),
     /** A tool of an MCP server differs from what the agent saw before. */
     toolChanged: noted('toolChanged'),
-    /** A request was sent. */
     sent(agentId: string, to: SentBytes, now: number) {
       const log = logs.touch(agentId, now)
       if (log.send(to, now, 1)) deltaOf(log, agentId, now)?.send(to)

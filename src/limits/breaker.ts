@@ -93,7 +93,6 @@ export class Breaker {
     return this.#table.used
   }
 
-  /** Number of open circuits. */
   openAt(now: number): number {
     if (this.#table.used === 0) return 0
     let open = 0

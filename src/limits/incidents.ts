@@ -16,7 +16,6 @@ export interface Incident {
   readonly path: string
   /** Code of the refusal, or `suspended`. */
   readonly outcome: string
-  /** Whether a policy denied it. */
   readonly denied: boolean
   readonly policy: string | null
   readonly rule: string | null

@@ -1,4 +1,3 @@
-/** Count of the decisions of one rule. */
 export interface RuleCount {
   /** Name of the policy whose rule it is. */
   readonly policy: string

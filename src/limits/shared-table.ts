@@ -43,7 +43,6 @@ export function createTableMemory({ slots, fields }: TableShape, seed: Uint8Arra
 export class SharedTable {
   readonly slots: number
   readonly fields: number
-  /** Number of this thread. */
   readonly thread: number
   readonly #head: Int32Array<SharedArrayBuffer>
   /** Two words a slot, both zero when it is free. */
@@ -68,7 +67,6 @@ export class SharedTable {
     return this.#placeOf(key).low
   }
 
-  /** Slots in use. */
   get used(): number {
     return Atomics.load(this.#head, usedWord)
   }
@@ -95,7 +93,6 @@ export class SharedTable {
     Atomics.compareExchange(this.#head, lockWord, this.thread + 1, 0)
   }
 
-  /** Does work under the lock. */
   locked<T>(work: () => T): T {
     this.lock()
     try {

@@ -41,11 +41,9 @@ export type SpendBar = 'exceeded' | 'reserved' | 'away' | 'full'
 /** Undefined: all is reserved. Keys: these must be asked for first. */
 export type Reserved = undefined | readonly string[] | { readonly charge: SpendCharge; readonly bar: SpendBar }
 
-/** How a call ended. */
 export interface SpendEnd {
   readonly cost: number
   readonly isEstimated: boolean
-  /** It was sent. */
   readonly isCall: boolean
 }
 
@@ -223,7 +221,6 @@ export class SpendBook {
     }
   }
 
-  /** Takes the answer to an ask. */
   accept(ask: SpendAsk, { leased, spent, others, raised }: SpendAnswer, now: number): void {
     this.#change(ask.key, slot => {
       const slots = this.#slots

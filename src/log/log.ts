@@ -41,7 +41,6 @@ export interface LogFields {
   readonly matched?: readonly string[] | undefined
   readonly risk?: number | undefined
   readonly riskAtLeast?: true | undefined
-  /** Rules that were evaluated. */
   readonly evaluated?: number | undefined
   /** Time that the decision took, nanoseconds. */
   readonly durationNs?: number | undefined
@@ -81,7 +80,6 @@ export interface LogFields {
   readonly gateway?: string | undefined
   /** How many of what the message names. */
   readonly count?: number | undefined
-  /** Version of the gateway. */
   readonly version?: string | undefined
   readonly file?: string | undefined
   readonly error?: unknown

@@ -10,7 +10,6 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 interface CallSpanParts {
   readonly tracing: Tracing | undefined
   readonly clock: Pick<Clock, 'steady'>
-  /** The operation that a call is of, if there is one. */
   readonly operationOf: (req: Incoming['req']) => Pick<ApiOperation, 'path'> | undefined
 }
 

@@ -60,7 +60,6 @@ export interface ManagedCredentials {
     of: AccountOf,
     asking: AskingPerson,
   ): Promise<{ readonly revoked: boolean } | Refusal | undefined>
-  /** The accounts of a credential. */
   accounts(name: string): Promise<readonly AccountView[] | undefined>
   /** Begins the consent of a person to an account, which the same tab of the same person ends. */
   begin(name: string, of: ConnectionWish, asking: AskingPerson): Promise<ConnectionOffer | Refusal | undefined>

@@ -43,7 +43,6 @@ export interface ManagementParts {
   readonly book: PolicyBook
   /** Decides a described request, which was checked against openapi.json. */
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
-  /** Long work on policies. */
   readonly policyWork: PolicyThread
   readonly language: LanguageOptions
   /** State of the verification of the audit trail. */
@@ -89,7 +88,6 @@ export interface ManagementParts {
   readonly noteFailedLogin: (failed: FailedLogin) => void
   /** Takes one call of a caller: 0, or the milliseconds until it may call. A promise when the fleet must be asked. */
   readonly takeCall: (callerId: string) => number | Promise<number>
-  /** The limit of these calls. */
   readonly callLimit: () => RateLimit
   /** A call was refused by it. */
   readonly noteRateLimited: (callerId: string, requestId: string) => void
@@ -102,14 +100,12 @@ export interface ManagementParts {
   readonly proxyRefusal: () => 'fenced' | 'draining' | undefined
   /** All gateways that share the store. */
   readonly fleet: () => FleetView
-  /** Whether log lines are written. */
   readonly logIsWritten: () => boolean
   /** False while a thread hangs in a system call: it cannot be ended and replaced. */
   readonly threadsAnswer: () => boolean
   readonly metrics: { readonly page: (format: ExpositionFormat) => Promise<string>; readonly isPublic: boolean }
   /** Undefined when traces are not recorded. */
   readonly tracing: Tracing | undefined
-  /** Counts an answer by its status. */
   readonly countAnswer: (status: number) => void
   /** Undefined when metrics are switched off. Rejects when the store cannot be read. */
   readonly overview: (range: TimeRange) => Promise<OverviewReading>

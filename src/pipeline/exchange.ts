@@ -153,7 +153,6 @@ export class Exchange {
   takenKey: TakenKey | undefined = undefined
   ending: Ending | undefined = undefined
   upstreamStatus: number | undefined = undefined
-  /** Its answer is a stream of events. */
   isEventStream = false
   bytesUp = 0
   bytesDown = 0
@@ -254,7 +253,6 @@ export interface Admitted extends Authenticated {
   target: Target
 }
 
-/** The policies have decided. */
 export interface Decided extends Admitted {
   decision: Decision
   effect: Effect

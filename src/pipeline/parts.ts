@@ -38,7 +38,6 @@ export type Reviews = Pick<Parts, 'queue' | 'grants' | 'noteTools'>
 /** Parts for sending a call, live or held. */
 export type OutboundParts = Omit<Parts, keyof Reviews | 'readers'>
 
-/** Parts for the readers of answers. */
 export type ReaderParts = Omit<Parts, 'readers'>
 
 /** The parts of the gateway that the pipeline uses. None of them waits for the store on an allowed request. */
@@ -47,7 +46,6 @@ export interface Parts {
   readonly clock: Clock
   /** Verifies a token that this gateway or the configured identity provider issued. */
   readonly verifyToken: Verify
-  /** The agents as they are now. */
   readonly agents: Pick<Registry, 'get'>
   readonly agentRate: CallerRate
   /** Requests under way, by agent. */

@@ -63,7 +63,6 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
   }
 }
 
-/** Does the work in turns of the agent. */
 export async function workInTurns(work: Work, agentId: string, turns: WorkTurns): Promise<void> {
   for (let again = false; ; again = true) {
     await turns.next(agentId, again)

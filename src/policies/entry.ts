@@ -6,7 +6,6 @@ import type { PolicyProblem } from '../policy/language/problems.ts'
 /** Where a policy is kept. The API can change only policies that it keeps. */
 export type PolicySource = 'config' | 'file' | 'api'
 
-/** One policy in force. */
 export interface PolicyEntry {
   readonly source: PolicySource
   /** As `GET /policies/{name}` shows it. */

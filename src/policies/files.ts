@@ -44,7 +44,6 @@ export async function readPolicyPaths(paths: readonly string[]): Promise<PolicyF
   return { inputs: read.flatMap(({ inputs }) => inputs), lines: read.flatMap(({ lines }) => lines) }
 }
 
-/** Reads policy files, one policy each. */
 async function readPolicyFiles(paths: readonly string[]): Promise<PolicyFolder> {
   const inputs: PolicyInput[] = []
   const lines: string[] = []

@@ -45,7 +45,6 @@ export interface SimulatedChange {
   readonly examples: readonly SimulatedRequests[]
 }
 
-/** Requests of one shape. */
 export interface SimulatedRequests {
   readonly method: string
   /** Ids are classes. */

@@ -17,7 +17,6 @@ export interface AgentKey {
   /** SHA-256 of the key, hex. */
   readonly hash: string
   readonly createdAt: number
-  /** Null: it does not expire. */
   readonly expiresAt: number | null
 }
 
@@ -96,7 +95,6 @@ export interface AgentTable {
     entry: AuditEntry,
     from?: readonly AgentStatus[],
   ): Promise<AgentRecord | 'notFound' | 'wrongState' | 'subjectTaken' | 'lastAdmin'>
-  /** Undefined when there is no such agent. */
   trust(id: string): Promise<AgentTrust | undefined>
   /** Replaces the trust `read`, with an entry like that of `update`. `stale`: the stored trust differs from `read`. */
   judge(

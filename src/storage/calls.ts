@@ -7,7 +7,6 @@ export interface HitlCall {
   readonly cancelKey?: string | undefined
 }
 
-/** A call that waited has ended. */
 export interface EndedCall extends Pick<HitlCall, 'cancelKey'> {
   readonly agentId: string
   readonly now: number

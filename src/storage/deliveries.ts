@@ -48,6 +48,5 @@ export interface DeliveryTable {
   prune(before: number, max: number): Promise<readonly Dropped[]>
 }
 
-/** The hooks that subscribe to an event. */
 export const hooksFor = (type: EventNote['type'], subscriptions: readonly WebhookSubscription[]): readonly string[] =>
   subscriptions.filter(({ types }) => types.includes(type)).map(({ hook }) => hook)

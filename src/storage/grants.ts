@@ -45,7 +45,6 @@ export interface KeyHolder {
 
 export interface GrantFilter {
   readonly agentId?: string
-  /** Only grants after this one. */
   readonly after?: Pick<GrantRecord, 'createdAt' | 'id'> | undefined
   readonly limit?: number
 }

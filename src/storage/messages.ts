@@ -1,6 +1,5 @@
 /** Messages in chats about held requests, in the storage contract: so that each is edited when its request changes. */
 export interface ChatMessage {
-  /** Id of the channel. */
   readonly channel: string
   /** What the service calls the message. */
   readonly reference: string

@@ -80,7 +80,6 @@ export interface ShapeTable {
   keepSamples(samples: readonly StoredSample[], limits: SampleLimits): Promise<readonly string[]>
   /** Oldest first. */
   samples(agentId: string): Promise<readonly StoredSample[]>
-  /** Removes all of an agent. */
   clear(agentId: string, entry: AuditEntry): Promise<void>
   /** Removes what did not come since `before`, up to `limit` shapes and as many gaps, and samples from before `samplesBefore`. */
   prune(before: number, samplesBefore: number, limit: number): Promise<void>

@@ -202,7 +202,6 @@ export interface HitlTable {
   ends(since: number): Promise<{ readonly ends: readonly HitlEnd[]; readonly isWhole: boolean }>
   /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
-  /** How many are pending and unexpired. */
   countPending(now: number): Promise<number>
   sealed(id: string): Promise<Uint8Array | undefined>
   sealedResponse(id: string): Promise<Uint8Array | undefined>

@@ -4,7 +4,6 @@ import { type Exemplar, exemplarCells, readExemplar, writeExemplar } from './exe
 import { type Family, type Histogram, maxOrigins } from './family.ts'
 import { blockLength } from './layout.ts'
 
-/** Memory for the counters of a number of threads. */
 export function createMetricsMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * blockLength * Float64Array.BYTES_PER_ELEMENT)
 }
@@ -43,7 +42,6 @@ export class Metrics {
     this.#origins = origins.slice(0, maxOrigins)
   }
 
-  /** Counts one of a label's values. */
   count({ cells }: Family, value: string): void {
     const cell = cells.get(value)
     if (cell !== undefined) this.#cells[cell]! += 1
@@ -55,7 +53,6 @@ export class Metrics {
     if (cell !== undefined) this.#cells[cell]! += by
   }
 
-  /** Adds to a single number. */
   add({ cells }: Family, by: number): void {
     const cell = cells.get('')
     if (cell !== undefined) this.#cells[cell]! += by

@@ -77,7 +77,6 @@ export class ThreadPool {
     this.#watch = setInterval(() => this.#askAll(), askMs).unref()
   }
 
-  /** Makes a change in all threads. */
   async change<K extends ThreadChange>(method: K, ...args: ArgumentsOf<ThreadCalls[K]>): Promise<void> {
     await Promise.all([...this.#members.values()].map(member => this.#change(member, method, args)))
   }

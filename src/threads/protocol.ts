@@ -21,7 +21,6 @@ import type { Counted } from './batch.ts'
 import type { SocketEnds } from './port-stream.ts'
 import type { PolicyChange } from './replica.ts'
 
-/** Data that a thread starts with. */
 export interface ThreadData {
   readonly config: Config
   readonly baseDirectory: string
@@ -56,7 +55,6 @@ export interface ThreadCalls {
   changePolicies(change: PolicyChange): Promise<void>
   /** Makes all earlier tokens void. */
   changeTokens(epoch: string | undefined): Promise<void>
-  /** A grant was withdrawn. */
   forgetGrant(id: string | undefined): Promise<void>
   setCredential(state: CredentialState): Promise<void>
   /** Opens these ports, which the first thread has opened as well. */

@@ -57,7 +57,6 @@ export interface External {
    * subject at the provider. The binding is looked up each time, so that a change of it counts at once.
    */
   readonly verify: Verify
-  /** Warnings for the start. */
   readonly warnings: readonly string[]
 }
 

@@ -59,7 +59,6 @@ export interface TokensOptions extends CheckOptions {
 /** @param limit failures a minute */
 export type LoginLimit = (of: 'agent' | 'address', limit: number) => FleetAttemptLimit
 
-/** Checks tokens. */
 interface TokenCheck {
   readonly parts: IssueParts
   readonly external: External | undefined
@@ -74,13 +73,11 @@ export interface Tokens extends Pick<TokenCheck, 'verify' | 'useEpoch'> {
   readonly verifyInternal: Verify
   /** POST /tokens. */
   readonly grant: Grant
-  /** Sign-in of the console. */
   readonly console: ConsoleSignIn
   /** The keys that verify tokens: another list once all tokens were made void. */
   readonly keys: () => object
   /** The signing secret, to derive other keys from. */
   readonly secret: Uint8Array
-  /** Warnings for the start. */
   readonly warnings: readonly string[]
 }
 

@@ -20,7 +20,6 @@ export interface FleetAttemptLimit {
   take(key: string): Promise<number | undefined>
   /** A counted attempt did not fail. */
   giveBack(key: string): void
-  /** Gateways of the fleet. */
   gateways(): number
 }
 

@@ -6,7 +6,6 @@ import type { ConnectionLease, UpstreamHandler, UpstreamRequest } from './handle
 import type { Resolution } from './resolve.ts'
 import { type Sending, type Waiter, WaitingQueue } from './waiting-queue.ts'
 
-/** The connections to one origin. */
 export interface ConnectionPool {
   readonly origin: Origin
   /** HTTP/2 is spoken when the upstream offers it. */
@@ -46,7 +45,6 @@ export interface Carrier {
   destroy(): void
 }
 
-/** Receives the events of a carrier. */
 export interface CarrierEvents {
   /** It accepts requests again. */
   onDrain(): void

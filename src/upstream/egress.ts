@@ -129,7 +129,6 @@ const denial = (cause: string): Refusal => refuse('egress_denied', undefined, { 
 
 /** Where this gateway and the others of the fleet listen: agents must not reach their APIs by way of the proxy. */
 class Gateways {
-  /** Ports of this gateway. */
   ownPorts: ReadonlySet<number> = new Set()
   /** Addresses and ports of the others. */
   #peers: ReadonlySet<string> = new Set()

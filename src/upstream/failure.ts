@@ -130,7 +130,6 @@ export function refuseFailure(kind: FailureKind, isPublic: boolean): Refusal {
     : refuse(code, undefined, { failure: kind })
 }
 
-/** Whether all addresses of the destination are public. */
 export function isPublicDestination({ addresses }: { readonly addresses: readonly string[] }): boolean {
   return addresses.every(address => classifyAddress(address) === 'public')
 }

@@ -23,7 +23,6 @@ export interface UpstreamRequest {
   readonly fresh?: boolean
 }
 
-/** The head of an answer. */
 export interface ResponseHead {
   readonly status: number
   readonly reason: string

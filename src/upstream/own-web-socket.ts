@@ -20,7 +20,6 @@ export interface WebSocketHandlers {
   readonly onClose: () => void
 }
 
-/** Bytes of one message. */
 const maxMessageBytes = 1_048_576
 const connectMs = 10_000
 const closeMs = 1_000

@@ -40,7 +40,6 @@ export interface ConnectionSettings extends DialSettings, SilenceLimits {
   /** Requests that may wait for a connection to one origin, and how long, milliseconds. */
   readonly maxWaiting: number
   readonly waitMs: number
-  /** Patterns of the hosts that may be spoken to in HTTP/2. */
   readonly http2Hosts: readonly HostPattern[]
   /** Speaks HTTP/1.1 instead of the built-in client. */
   readonly openHttp1?: OpenHttp1 | undefined

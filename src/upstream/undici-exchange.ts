@@ -136,7 +136,6 @@ function textsOf(raw: Controller['rawHeaders']): string[] {
   return Array.isArray(raw) ? raw.map(part => (typeof part === 'string' ? part : part.toString('latin1'))) : []
 }
 
-/** The fault for an error of undici. */
 function faultOf(error: Error): Error {
   const code = 'code' in error ? String(error.code) : ''
   if (code === 'UND_ERR_SOCKET' && error.message.startsWith('bad '))

@@ -9,7 +9,6 @@ export interface Sink {
   readonly isFull: () => boolean
 }
 
-/** Receives the events of an upload. */
 export interface UploadEvents {
   /** Called with each piece before it is written; false stops the upload. */
   readonly onChunk: (piece: Buffer) => boolean

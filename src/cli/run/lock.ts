@@ -70,7 +70,6 @@ const asCode = (error: NodeJS.ErrnoException): string => error.code ?? error.mes
 const remedy =
   'The system must let users make namespaces: on Ubuntu 24.04 by an AppArmor profile for bwrap, elsewhere by the settings kernel.unprivileged_userns_clone=1 and user.max_user_namespaces; in a container by its seccomp profile.'
 
-/** Starts the program in the lock. */
 export function startLocked(parts: LockParts, { command, env }: Program) {
   const inside = ['sh', '-c', script, 'agent-gateway run', process.execPath, starter, ...command]
   const filtered = parts.filter === undefined ? [] : ['--seccomp', String(filtering)]

@@ -48,7 +48,6 @@ export function createRelay(parts: RelayParts): Relay {
   }
 }
 
-/** Whether a request has the password. */
 function createCheck(password: string | undefined): (head: RawHead) => boolean {
   if (password === undefined) return () => true
   const digest = (text: string) => hash('sha256', text, 'buffer')

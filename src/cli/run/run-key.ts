@@ -88,11 +88,9 @@ export async function openRunKey(parts: RunKeyParts) {
     checking = checking.then(check)
   }, parts.checkMs ?? minuteMs).unref()
   return {
-    /** The key as it is now. */
     current: () => key,
     /** For people: how the agent came by it. */
     note: found === undefined ? `the agent ${wanted} is new, with the policy for new agents` : undefined,
-    /** Revokes it. */
     async end() {
       clearInterval(timer)
       // A key that is being made is to be revoked as well.

@@ -3,7 +3,6 @@ import { Choice } from '../parts/choice.tsx'
 import { useRead } from '../parts/read.ts'
 import type { PolicyPage, Role } from '../types.ts'
 
-/** What each role may do. */
 const meanings: readonly (readonly [role: Role, meaning: string])[] = [
   ['agent', 'sends requests through the gateway'],
   ['reviewer', 'decides requests that wait'],

@@ -14,7 +14,6 @@ import { Recording } from './recording.tsx'
 
 interface WhatProps {
   readonly agent: Agent
-  /** What is recorded of it was changed. */
   readonly onChanged: () => void
 }
 

@@ -4,7 +4,6 @@ import { charactersAt } from './bytes.ts'
 
 /** Why a piece of a text is marked. */
 export interface Marking {
-  /** What a detector found. */
   readonly detector?: string | undefined
   /** How the value is another one than before. */
   readonly change?: string | undefined
@@ -68,7 +67,6 @@ export function findingsIn(bytes: Uint8Array, places: readonly Finding[]): reado
   }))
 }
 
-/** Those that touch the range. */
 export function touching(findings: readonly Finding[], from: number, to: number): readonly Finding[] {
   const start = firstTouching(findings, from, to)
   if (start < 0) return []

@@ -10,7 +10,6 @@ export interface Part {
   readonly files: readonly string[]
   /** Empty: none. */
   readonly type: string
-  /** Bytes of the content. */
   readonly content: Range
 }
 

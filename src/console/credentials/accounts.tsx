@@ -12,7 +12,6 @@ import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Account } from '../types.ts'
 
-/** The accounts of a credential. */
 export function Accounts({ name }: { readonly name: string }) {
   const reading = useRead<readonly Account[]>(`/credentials/${encodeURIComponent(name)}/accounts`)
   return (

@@ -13,7 +13,6 @@ import { mayDecide } from '../session.ts'
 import { plural } from '../text.ts'
 import type { Grant } from '../types.ts'
 
-/** Grants on one page. */
 const mostGrants = 200
 
 /** What agents may repeat without asking, and how to end it. */

@@ -14,7 +14,6 @@ export interface Line {
 
 interface PlotProps {
   readonly title: string
-  /** What the numbers are. */
   readonly unit: string
   readonly lines: readonly Line[]
   /** Ends of the steps, seconds since the epoch. */

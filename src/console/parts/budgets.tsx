@@ -30,7 +30,6 @@ interface BudgetListProps {
   readonly onRaised?: (() => void) | undefined
 }
 
-/** A bar for each. */
 export function BudgetList({ states, names, onRaised }: BudgetListProps) {
   return (
     <ul class="budgets">
@@ -129,7 +128,6 @@ export function Bar({
   )
 }
 
-/** An amount with the unit of its budget. */
 export function amountText(value: number, { unit, currency }: Pick<BudgetHolder, 'unit' | 'currency'>): string {
   if (unit === 'Money') return `${value.toFixed(2)} ${currency}`
   return `${Math.round(value).toLocaleString('en')} ${unit.toLowerCase()}`

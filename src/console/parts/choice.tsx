@@ -1,7 +1,6 @@
 import { useId } from 'preact/hooks'
 import { visibleText } from '../text.ts'
 
-/** Value and text of each. */
 export type Options = readonly (readonly [value: string, text: string])[]
 
 interface ChoiceProps {

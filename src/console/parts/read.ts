@@ -7,7 +7,6 @@ export interface Reading<T> {
   readonly data: T | undefined
   readonly failure: Failure | undefined
   readonly isReading: boolean
-  /** Reads it again. */
   readonly again: () => void
 }
 

@@ -55,7 +55,6 @@ const signs = { same: ' ', added: '+', removed: '-' }
 /** Lines around a change. */
 const context = 3
 
-/** Whether each line is a change, or near one. */
 export const nearChanges = (lines: readonly DiffLine[]): readonly boolean[] =>
   lines.map((_, index) =>
     lines.slice(Math.max(0, index - context), index + context + 1).some(({ kind }) => kind !== 'same'),

@@ -12,7 +12,6 @@ interface PublishProps {
   readonly policy: Policy | undefined
   readonly text: string
   readonly lines: readonly DiffLine[]
-  /** Tests that fail. */
   readonly failed: number
   readonly onClose: () => void
   readonly onPublished: () => void

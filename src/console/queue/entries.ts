@@ -18,7 +18,6 @@ interface Entry {
 
 export interface Rows {
   readonly entries: readonly Entry[]
-  /** How many rows there are. */
   readonly count: number
   readonly height: number
 }

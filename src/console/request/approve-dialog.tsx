@@ -104,7 +104,6 @@ function TermsFields({ view, terms, onChange }: TermsProps) {
 
 interface RaiseProps {
   readonly budget: HeldBudget
-  /** Of the agent. */
   readonly ownerId: string | undefined
   /** NaN: it is not raised. */
   readonly value: number

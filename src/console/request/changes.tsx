@@ -83,7 +83,6 @@ interface DifferingProps {
   readonly first?: number
 }
 
-/** One of the values that differ. */
 export function DifferingValue({ value, kind, first = 300 }: DifferingProps) {
   return value === undefined ? <em>not there</em> : <Cut pieces={[{ text: value }]} kind={kind} first={first} />
 }

@@ -8,7 +8,6 @@ import type { HitlRequest } from '../types.ts'
 export interface DialogProps {
   readonly view: HitlRequest
   readonly onClose: () => void
-  /** It was done. */
   readonly onDone: () => void
   /** It was not done, and never will be: the request was decided, withdrawn or expired first. */
   readonly onEnded: (text: string) => void

@@ -23,7 +23,6 @@ export function BodyText({ body }: { readonly body: ReadBody }) {
   return <Long pieces={segmentsOf(body, { from: 0, to: body.text.length })} kind="bytes" />
 }
 
-/** The bytes themselves. */
 export function BodyBytes({ body: { bytes, places } }: { readonly body: ReadBody }) {
   const [limit, setLimit] = useState(firstBytes)
   const hidden = bytes.length - limit

@@ -15,9 +15,7 @@ export interface VerdictProps {
   readonly view: HitlRequest
   /** Of the queue; undefined when it is not in it. */
   readonly row: Row | undefined
-  /** The agent that asks. */
   readonly asking: Reading<AgentActivity>
-  /** Whether a dialog is open. */
   readonly onAsk: (isOpen: boolean) => void
   /** A verdict was given here. */
   readonly onDone: () => void

@@ -18,7 +18,6 @@ const longest = 200
 /** Characters of the digest of a request by which people compare it with the console. */
 const digestShown = 12
 
-/** A notice of one event. */
 export function noticeOf({ type, hitlId, data }: HitlEvent, link: string | undefined): Notice {
   if (type === 'pending') {
     return { headline: `Review needed until ${minuteOf(String(data['expiresAt']))}`, facts: factsOf(data), link }

@@ -37,7 +37,6 @@ const leaseMs = 30_000
 const renewMs = 10_000
 /** Pauses between two attempts to connect, milliseconds. */
 const [shortestPause, longestPause] = [1_000, 60_000]
-/** Envelopes that are remembered. */
 const maxEnvelopes = 1_000
 
 export class SlackSocket {

@@ -7,7 +7,6 @@ import { costOf as costAt, type PriceOf } from '../../llm/prices.ts'
 import type { ProviderId } from '../../llm/providers.ts'
 import type { Usage } from '../../llm/usage.ts'
 
-/** What is priced. */
 export interface PricedCall {
   readonly origin: Origin
   readonly provider: ProviderId
@@ -28,7 +27,6 @@ export interface Pricing {
 /** A price of the settings. */
 type OwnPrice = ReturnType<typeof ownPrice>
 
-/** Published prices. */
 export interface Published {
   readonly priceOf: PriceOf
   readonly highestOf: (provider: ProviderId) => PriceEntry | undefined

@@ -6,7 +6,6 @@ import { mayHoldList, searchForList } from './list-name.ts'
 import type { TextSearch } from './text-search.ts'
 import { readToolList } from './tool-list.ts'
 
-/** How a document is read. */
 export interface DocumentTerms {
   /** A document that can be read is the list. */
   readonly isList: boolean

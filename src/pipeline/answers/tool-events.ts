@@ -11,7 +11,6 @@ import { readToolList } from './tool-list.ts'
 /** Shorter events cannot be messages, bytes. Each longer event is read by itself. */
 const shortestMessage = 'data:{"result":{"tools":[]}}'.length
 
-/** How events are read. */
 interface EventTerms {
   /** The request asks for the list. */
   readonly isAsked: boolean

@@ -30,7 +30,6 @@ export function limitFields({ rule, state, now, currency }: BudgetAt, left: numb
 const unitOf = ({ unit }: BudgetRule, currency: string): string =>
   ({ Calls: 'requests', Tokens: 'tokens', Money: `${currency}-millionths` })[unit]
 
-/** Seconds until the next window of a budget. */
 export const secondsUntilNext = ({ rule, now }: Pick<BudgetAt, 'rule' | 'now'>): number =>
   Math.max(1, Math.ceil((rule.windowAt(now).end - now) / 1_000))
 

@@ -45,7 +45,6 @@ export interface AnswerEnd {
   readonly isWhole: boolean
 }
 
-/** The parts that budgets need. */
 export interface BudgetParts extends BillParts {
   readonly rules: readonly BudgetRule[]
   readonly book: SpendBook

@@ -18,7 +18,6 @@ export interface RecordedCall {
   /** Its body, which nobody changes; undefined when it is not known. */
   readonly body: Uint8Array | undefined
   readonly outcome: ShapeOutcome
-  /** A sample of it is wanted. */
   readonly isSampled: boolean
 }
 

@@ -40,7 +40,6 @@ interface ShapeTally extends Omit<ShapeCount, 'days' | 'fields'> {
   fields: BodyValues | undefined
 }
 
-/** What the recorder has of one agent. */
 interface OfAgent {
   /** By URL: a key of all members would be a text that is made, and hashed, for each request. */
   readonly known: Map<string, readonly KnownCalls[]>
@@ -224,7 +223,6 @@ export class ShapeRecorder {
     return made
   }
 
-  /** Forgets what was taken. */
   #forget(): void {
     for (const [agentId, of] of this.#agents) {
       this.#forgetKnown(of)

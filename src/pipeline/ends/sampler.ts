@@ -12,13 +12,11 @@ export interface TakenSample {
 }
 
 export interface SamplerLimits {
-  /** Shapes of one agent. */
   readonly shapesPerAgent: number
   /** Bytes that may wait to be taken. */
   readonly maxBytes: number
 }
 
-/** Samples of one shape. */
 export const maxOfShape = 5
 /** Time after which more samples of a shape are made, milliseconds: the first ones may be gone. */
 const againMs = 3_600_000

@@ -5,7 +5,6 @@ import type { BodyMemory } from '../body-memory.ts'
 import type { Admitted, Exchange } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
 
-/** The bytes of a body that are held. */
 export interface HeldBody {
   readonly bytes: Buffer
   /** False when the body is longer; the rest is still to be read. */

@@ -16,7 +16,6 @@ export function lookUp(call: Call, parts: OutboundParts): Checked | Promise<Chec
   return call.resolution === undefined ? findAddresses(call, parts) : undefined
 }
 
-/** Finds and checks the addresses of the target. */
 export function findAddresses(call: Call, parts: OutboundParts): Checked | Promise<Checked> {
   const found = parts.route.find(call.target.origin, call.agent.id)
   return found instanceof Promise ? found.then(late => keep(call, late, parts)) : keep(call, found, parts)

@@ -53,7 +53,6 @@ interface DecisionCore {
   /** The credential that the rule of the agent's policy names; null with Deny. */
   readonly credential: string | null
   readonly phase: 'head' | 'body'
-  /** Rules evaluated. */
   readonly evaluated: number
   readonly shadow: readonly ShadowOutcome[]
 }

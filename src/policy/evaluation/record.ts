@@ -20,7 +20,6 @@ export interface DecisionOutcome {
   readonly facts: Facts
   /** The walk that decided: of the guardrail or of the agent's policy. */
   readonly walk: RuleWalk
-  /** The walk of the agent's policy. */
   readonly ofAgent: RuleWalk
   /** Rules evaluated in all. */
   readonly evaluated: number

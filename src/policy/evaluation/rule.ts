@@ -137,7 +137,6 @@ function conditionCost(condition: Condition): number {
   return phaseCost[field.kind.phase] + reading + (slowOperators.includes(condition.operator) ? 10 : 0)
 }
 
-/** Every field that a node reads. */
 export function fieldsOf(node: Node): readonly Field[] {
   return 'field' in node ? [fieldOf(node)] : innerNodes(node).flatMap(fieldsOf)
 }

@@ -27,14 +27,12 @@ export interface Scope {
 /** Header fields that always hold credentials. */
 export const credentialHeaders: readonly string[] = ['authorization', 'cookie']
 
-/** The field of a condition that was parsed. */
 export function fieldOf({ field }: Condition): Field {
   const found = parseField(field)
   if (typeof found === 'string') throw new TypeError(`a condition that was not parsed: ${found}`)
   return found
 }
 
-/** The operator of a condition that was parsed. */
 export function operatorOf({ operator }: Condition): Operator {
   const found = findOperator(operator)
   if (found === undefined) throw new TypeError(`a condition that was not parsed: ${operator}`)

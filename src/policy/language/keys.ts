@@ -22,7 +22,6 @@ export class Keys {
     this.#problems = problems
   }
 
-  /** Undefined when `value` is no map. */
   static of(value: unknown, shape: MapShape, problems: Problems): Keys | undefined {
     if (!isRecord(value)) return undefined
     const keys = new Keys(shape.path, problems)

@@ -7,7 +7,6 @@ import { readWords } from '../language/operators/values.ts'
 import { excludes } from './implies.ts'
 import { type ConditionLeaf, type LintCode, type LintWarning, leavesOf } from './warning.ts'
 
-/** Warnings about the conditions of one rule. */
 export function conditionWarnings(rule: Rule, path: string, scope: Scope): LintWarning[] {
   const leaves = leavesOf(rule, path)
   const found = leaves.flatMap(leaf => leafWarnings(leaf, rule))

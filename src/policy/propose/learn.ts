@@ -5,7 +5,6 @@ import { judge } from './judge.ts'
 import { type ProposedRule, rulesOf } from './rules.ts'
 import { type Observed, templatesOf } from './template.ts'
 
-/** A policy that is proposed. */
 export interface Proposal {
   readonly document: PolicyDocument
   /** The rules that were made, by name. */

@@ -36,7 +36,6 @@ const factFields = ['mcp.method', 'mcp.tool', 'mcp.resource', 'mcp.prompt', 'llm
 /** Kinds of bodies that have no names. */
 const namelessKinds = ['text', 'binary']
 
-/** The shape of a whole request. */
 export const shapeOf = (request: DescribedRequest): FoundShape => shapeOfFacts(factsOf(request))
 
 /** The same of what was read of it. @param maxNames longest names of one object, characters of all */

@@ -46,7 +46,6 @@ export interface CountedRequests {
   /** The policy and the rule that decided; a rule of null is the default. */
   readonly policy: string | null
   readonly rule: string | null
-  /** What the fields of its body had as values. */
   readonly fields: BodyValues
 }
 
@@ -70,7 +69,6 @@ export interface Template extends Omit<Shape, 'segments'> {
   readonly agentId: string
   /** Pattern of the path, for `pathMatches`. */
   readonly pattern: string
-  /** Fields with all the texts that they had. */
   readonly values: readonly (readonly [field: string, texts: readonly string[]])[]
   readonly evidence: Evidence
 }

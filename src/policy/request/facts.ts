@@ -60,7 +60,6 @@ export class Facts {
     return this.#body
   }
 
-  /** The same request with its body. */
   withBody(body: RequestBody, risk: RiskSource): Facts {
     const facts = new Facts(this.request, risk)
     // A value that was read is kept: a match must not be explained by a counter that has changed since.

@@ -55,7 +55,6 @@ export interface RequestHead {
   readonly path: string
   /** Every way in which servers read the path, the literal one first; undefined when there is only one. */
   readonly readings: readonly string[] | undefined
-  /** Path as received. */
   readonly rawPath: string
   /** Without the question mark; empty when there is none. */
   readonly queryString: string

@@ -49,7 +49,6 @@ export interface RiskSettings {
   readonly score?: number
 }
 
-/** The defaults of the settings. */
 export const defaultRisk: RiskSettings = {
   threshold: 0.8,
   points: mapValues(riskSignals, ({ points }) => points),

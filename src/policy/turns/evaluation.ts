@@ -42,7 +42,6 @@ interface OpenWork {
   readonly work: Work
 }
 
-/** The turns of one evaluation. */
 export class EvaluationTurns {
   readonly budget: Budget = { left: stepsPerTurn }
   #kept: Map<object, unknown> | undefined

@@ -40,7 +40,6 @@ export class StoreHistory {
     return this.#known
   }
 
-  /** What was lost; undefined when nothing is. */
   get lost(): string | undefined {
     return this.#loss?.what
   }

@@ -67,7 +67,6 @@ export interface SharedStore extends Store {
   readonly board: Board
   /** What this gateway knows of all that share the database. */
   fleet(): FleetReading
-  /** What its connections do at this moment. */
   connections(): ConnectionCounts
   /** Tells the others something of this gateway. */
   publish(what: Partial<GatewayReport>): void

@@ -21,7 +21,6 @@ const tryKeys = `select coalesce(bool_and(pg_try_advisory_xact_lock(lock)), true
 export interface Together {
   readonly db: Db
   readonly query: NoteQuery
-  /** Id of this gateway. */
   readonly gateway: string
   /** By locked key, the queue of operations that holds it; undefined when the transaction has one operation. */
   readonly taken: Map<string, string> | undefined

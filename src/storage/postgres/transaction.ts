@@ -45,7 +45,6 @@ export interface CommitParts {
   readonly history: StoreHistory
   /** Hooks for which events are left in the store. */
   subscriptions: readonly WebhookSubscription[]
-  /** Id of this gateway. */
   readonly gateway: string
 }
 

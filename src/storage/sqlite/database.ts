@@ -145,7 +145,6 @@ function assertWhole(file: string): void {
   if (size % pageSize !== 0) throw unsound(file, `its last page is cut: ${size} bytes are no whole number of pages`)
 }
 
-/** SQLITE_BUSY. */
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === 5
 }

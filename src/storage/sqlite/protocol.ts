@@ -17,7 +17,6 @@ export interface WorkerOptions {
   readonly claims: SharedArrayBuffer
 }
 
-/** One call of a method. */
 export interface StorageCall extends StoreOperation {
   /** Its place in the claims. */
   readonly id: number

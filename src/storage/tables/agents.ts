@@ -174,7 +174,6 @@ const keyColumns = ['id', 'agentId', 'name', 'hash', 'createdAt', 'expiresAt'] a
 
 type KeyOf = Omit<AgentKeyRow, 'lastUsedAt'>
 
-/** The keys of one agent, or of all. */
 function keysOf(db: Db, id?: string): Promise<readonly KeyOf[]> {
   const all = db.selectFrom('agent_keys').select(keyColumns).orderBy('createdAt').orderBy('id')
   return (id === undefined ? all : all.where('agentId', '=', id)).execute()

@@ -33,7 +33,6 @@ export const itemColumns = [
   'responseStatus',
 ] as const satisfies (keyof HitlRow)[]
 
-/** All columns. */
 export const rowColumns = [
   ...itemColumns,
   'host',

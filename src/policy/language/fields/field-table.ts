@@ -12,7 +12,6 @@ import * as llm from './llm.ts'
 import * as alias from './mcp.ts'
 import { days, type WallTime, type Zone } from './zone.ts'
 
-/** A field of the language. */
 export interface FieldKind {
   /** head: known before the body; body: needs it; risk: bounded before the body, exact after. */
   readonly phase: 'head' | 'body' | 'risk'

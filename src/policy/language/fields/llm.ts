@@ -46,7 +46,6 @@ function formatOf(path: string): MatchedFormat | undefined {
 
 /** Names of a call of a model, for traces. */
 export interface ModelNames {
-  /** The format. */
   readonly provider: ModelFormat['provider']
   /** Undefined when servers could read it differently. */
   readonly model: string | undefined

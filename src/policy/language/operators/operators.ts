@@ -13,7 +13,6 @@ export interface Operator {
   readonly form: PositiveForm
 }
 
-/** A positive operator. */
 export interface PositiveForm {
   readonly name: string
   /** element: asked of each value of a list; whole: of the value as it is, also missing; list: of all values at once. */
