@@ -1,8 +1,7 @@
 /** Copies of agents and policies in a thread; they follow the main thread's. */
 import { type TrustCause, trustScore } from '../agents/agent.ts'
-import { createSnapshot, type Registry } from '../agents/registry.ts'
+import { createSnapshot } from '../agents/registry.ts'
 import { prepare } from '../policies/entry.ts'
-import type { CompiledBook } from '../policies/rulebooks.ts'
 import type { CompiledPolicy } from '../policy/evaluation/compile.ts'
 import type { PolicyDocument } from '../policy/language/format.ts'
 import type { LanguageOptions } from '../policy/language/parse.ts'
@@ -10,25 +9,20 @@ import type { Clock } from '../runtime/clock.ts'
 import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-export interface AgentReplica
-  extends Pick<Registry, 'get' | 'bySubject' | 'byKeyHash' | 'subscribe' | 'trustOf' | 'recordTrust'> {
-  set(id: string, agent: AgentRecord | undefined): void
-}
+export type AgentReplica = ReturnType<typeof createAgentReplica>
 
 /** @param onTrust passes on events that change the trust of an active agent: the main thread judges its trust */
 export function createAgentReplica(
   agents: readonly AgentRecord[],
   clock: Clock,
   onTrust: (id: string, cause: TrustCause, requestId: string | null) => void,
-): AgentReplica {
+) {
   const snapshot = createSnapshot(agents)
   return {
     ...snapshot,
-    trustOf: agent => trustScore(agent, clock.now()),
+    trustOf: (agent: AgentRecord) => trustScore(agent, clock.now()),
     recordTrust: onTrust,
-    set(id, agent) {
-      void snapshot.change(id, agent)
-    },
+    set: (id: string, agent: AgentRecord | undefined) => void snapshot.change(id, agent),
   }
 }
 
@@ -38,12 +32,9 @@ export interface PolicyChange {
   readonly removed: readonly string[]
 }
 
-export interface PolicyReplica extends CompiledBook {
-  /** Resolves when the change is in force. Changes are applied in the order of the calls. */
-  apply(change: PolicyChange): Promise<void>
-}
+export type PolicyReplica = ReturnType<typeof createPolicyReplica>
 
-export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
+export function createPolicyReplica(language: LanguageOptions) {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
   const active: { list: readonly { readonly compiled: CompiledPolicy }[] } = { list: [] }
   const inTurn = createSerialQueue()
@@ -61,8 +52,9 @@ export function createPolicyReplica(language: LanguageOptions): PolicyReplica {
   }
 
   return {
-    get: name => byName.get(name)?.compiled,
+    get: (name: string) => byName.get(name)?.compiled,
     active,
-    apply: what => inTurn(() => change(what)),
+    /** Resolves when the change is in force. Changes are applied in the order of the calls. */
+    apply: (what: PolicyChange) => inTurn(() => change(what)),
   }
 }

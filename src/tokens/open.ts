@@ -3,15 +3,15 @@ import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AgentRecord, CodeTable } from '../storage/store.ts'
 import { createKeyVerifier, type KeyVerifierParts, type KnownKey } from './agent-key.ts'
-import { type ConsoleSignIn, createConsoleSignIn } from './console.ts'
-import { createExternal, type External } from './external.ts'
-import { createGrant, type Grant, type GrantParts } from './grant.ts'
+import { createConsoleSignIn } from './console.ts'
+import { createExternal } from './external.ts'
+import { createGrant, type GrantParts } from './grant.ts'
 import type { SubmitForm } from './introspection.ts'
-import { createIssuer, type IssueParts } from './issue.ts'
+import { createIssuer } from './issue.ts'
 import { openSigningKeys } from './key.ts'
 import type { FetchDocument } from './keyset.ts'
 import { createThrottle, type FleetAttemptLimit } from './throttle.ts'
-import { createVerifier, type Verify, verifyByKind } from './verify.ts'
+import { createVerifier, verifyByKind } from './verify.ts'
 
 /** The part of the registry that checks tokens. */
 export interface KnownAgents {
@@ -59,30 +59,10 @@ export interface TokensOptions extends CheckOptions {
 /** @param limit failures a minute */
 export type LoginLimit = (of: 'agent' | 'address', limit: number) => FleetAttemptLimit
 
-interface TokenCheck {
-  readonly parts: IssueParts
-  readonly external: External | undefined
-  /** Makes all tokens void that were issued in another epoch (SigningKeys). */
-  readonly useEpoch: (epoch: string | undefined) => Promise<void>
-  /** Claims of an internal token, of a key, or of a token of the identity provider. `sub` is the id of the agent. */
-  readonly verify: Verify
-}
-
-export interface Tokens extends Pick<TokenCheck, 'verify' | 'useEpoch'> {
-  /** Claims of an internal token or a key: management takes no others (spec 5.3). */
-  readonly verifyInternal: Verify
-  /** POST /tokens. */
-  readonly grant: Grant
-  readonly console: ConsoleSignIn
-  /** The keys that verify tokens: another list once all tokens were made void. */
-  readonly keys: () => object
-  /** The signing secret, to derive other keys from. */
-  readonly secret: Uint8Array
-  readonly warnings: readonly string[]
-}
+export type Tokens = Awaited<ReturnType<typeof openTokens>>
 
 /** Opens the check of tokens. Rejects with StartupError if the settings do not work. */
-export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck & Pick<Tokens, 'verifyInternal'>> {
+export async function openTokenCheck(options: CheckOptions) {
   const { settings, clock, agents, fetchDocument, submitForm, onError } = options
   const keys = await openSigningKeys(
     { ...settings.TokenIssuance, mayMake: options.mayMakeKey ?? true },
@@ -100,18 +80,20 @@ export async function openTokenCheck(options: CheckOptions): Promise<TokenCheck 
     onError,
   })
   const verifyKey = createKeyVerifier({ clock, byKeyHash: hash => agents.byKeyHash(hash), onUse: options.onKeyUse })
-  const { use: useEpoch } = keys
   return {
     parts,
     external,
-    useEpoch,
+    /** Makes all tokens void that were issued in another epoch (SigningKeys). */
+    useEpoch: keys.use,
+    /** Claims of an internal token or a key: management takes no others (spec 5.3). */
     verifyInternal: verifyByKind(verifyKey, internal, undefined),
+    /** Claims of an internal token, of a key, or of a token of the identity provider. `sub` is the id of the agent. */
     verify: verifyByKind(verifyKey, internal, external?.verify),
   }
 }
 
 /** Opens everything about tokens. Rejects with StartupError if the settings do not work. */
-export async function openTokens(options: TokensOptions): Promise<Tokens> {
+export async function openTokens(options: TokensOptions) {
   const { clock, agents, onBadCredential } = options
   const { parts, external, useEpoch, verify, verifyInternal } = await openTokenCheck(options)
   const issue = createIssuer(parts)
@@ -132,12 +114,13 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
     onBadCredential,
   })
   return {
-    verify,
-    verifyInternal,
-    useEpoch,
+    ...{ verify, verifyInternal, useEpoch },
+    /** POST /tokens. */
     grant,
     console: consoleSignIn,
+    /** The keys that verify tokens: another list once all tokens were made void. */
     keys: () => parts.keys.verifying,
+    /** The signing secret, to derive other keys from. */
     secret: parts.keys.secret,
     warnings: external?.warnings ?? [],
   }
