@@ -12,51 +12,36 @@ const notNominable = /^(?:host|authorization|cookie|content-.*|expect|via)$/
 const eventStream = 'text/event-stream'
 
 /** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
-export interface RequestFields {
-  /** The name of each field, in order. */
-  readonly names: readonly FieldName[]
-  /** Body bytes announced; 0 when there is no body, -1 when it is chunked. */
-  readonly contentLength: number
-  readonly host: string
-  /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
-  readonly nominated: ReadonlySet<string> | undefined
-  readonly maxForwards: string | undefined
-  readonly idempotencyKey: string | undefined
-  /** Value of `traceparent`; empty when it is repeated: then it is of no trace. */
-  readonly traceparent: string | undefined
-  /** Values of `Via`, joined. */
-  readonly via: string
-  /** The client asks for another protocol on this connection. */
-  readonly upgrade: boolean
-  /** That protocol is WebSocket. */
-  readonly webSocket: boolean
-  /** There is `Mcp-Method` or `Mcp-Name`. */
-  readonly mcp: boolean
-  /** There is a field that MCP clients send with a request for a stream of events. */
-  readonly mcpStream: boolean
-  /** A browser loads the answer as a page, a script, an image or the like, rather than for a script that reads it. */
-  readonly isLoad: boolean
-  /** `Accept` has the type of event streams. */
-  readonly acceptsEvents: boolean
-}
+export type RequestFields = Readonly<FieldReader>
 
 /** The fields as they are read, one after the other. */
-class FieldReader implements RequestFields {
+class FieldReader {
+  /** The name of each field, in order. */
   readonly names: FieldName[] = []
+  /** Body bytes announced; 0 when there is no body, -1 when it is chunked. */
   contentLength = 0
   host = ''
   hosts = 0
+  /** Lower-cased names from `Connection` that are not hop-by-hop anyway; undefined when there are none. */
   nominated: ReadonlySet<string> | undefined = undefined
   maxForwards: string | undefined = undefined
   idempotencyKey: string | undefined = undefined
   hasTwoKeys = false
+  /** Value of `traceparent`; empty when it is repeated: then it is of no trace. */
   traceparent: string | undefined = undefined
+  /** Values of `Via`, joined. */
   via = ''
+  /** The client asks for another protocol on this connection. */
   upgrade = false
+  /** That protocol is WebSocket. */
   webSocket = false
+  /** There is `Mcp-Method` or `Mcp-Name`. */
   mcp = false
+  /** There is a field that MCP clients send with a request for a stream of events. */
   mcpStream = false
+  /** A browser loads the answer as a page, a script, an image or the like, rather than for a script that reads it. */
   isLoad = false
+  /** `Accept` has the type of event streams. */
   acceptsEvents = false
   codings: string | undefined = undefined
   connection: string | undefined = undefined
