@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MemberState } from '../fleet/view.ts'
+import type { MemberView } from '../fleet/view.ts'
 import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { findGateway, type GatewayAddress } from './gateway-address.ts'
@@ -24,17 +24,8 @@ Examples:
 
 const options = { ...gatewayOptions, members: { type: 'string' } } as const
 
-interface ShownMember {
-  readonly name: string
-  readonly version: string
-  readonly addresses: readonly string[]
-  readonly state: MemberState
-  readonly lag: number | null
-  readonly differs: readonly string[]
-  readonly isThis: boolean
-  readonly startedAt: string
-  readonly lastSeenAt: string
-}
+type TimeName = 'startedAt' | 'lastSeenAt'
+type ShownMember = Omit<MemberView, TimeName> & Readonly<Record<TimeName, string>>
 
 /** The answer to GET /fleet. */
 interface FleetReport {

@@ -31,16 +31,11 @@ export interface CredentialRequest {
 }
 
 /** A credential that a request gets. It stays as it was picked when the settings change before the request is sent. */
-export interface PickedCredential extends Omit<WantedCredential, 'name'> {
-  readonly place: CredentialPlace
+export interface PickedCredential
+  extends Omit<WantedCredential, 'name'>,
+    Pick<CredentialEntry, 'place' | 'source' | 'value' | 'prefix'> {
   /** Which token it is (`keyText`); of another subject it is never sent. Undefined for a value that stands in `Upstreams` itself. */
   readonly name: string | undefined
-  /** Name in `Credentials`, or where the value without one comes from. */
-  readonly source: string
-  /** The value, for one without a name. */
-  readonly value: string
-  /** Stands before the value. */
-  readonly prefix: string
   /** What is signed, for keys of AWS. */
   readonly scope: AwsScope | undefined
   /** What was added to the request when it was sent; never logged or stored. */

@@ -8,10 +8,6 @@ import type { Config } from '../config/schema.ts'
 import { watchFence } from '../fleet/fence-watch.ts'
 import { readCurrentCertificate } from '../http/certificate.ts'
 import type { ListenerAddress, PassedEndpoint } from '../http/listeners.ts'
-import type { Certificate } from '../http/servers.ts'
-import type { CurrentLeafs } from '../intercept/current-leafs.ts'
-import type { RecentActivity } from '../limits/recent-activity.ts'
-import type { SharedMemory } from '../limits/shared-memory.ts'
 import type { Log } from '../log/log.ts'
 import type { LogStatus } from '../log/output.ts'
 import { createClientIp } from '../pipeline/client-ip.ts'
@@ -23,12 +19,12 @@ import type { OpenPorts, ThreadPool } from '../threads/pool.ts'
 import { shareRecent } from '../threads/share.ts'
 import type { Lookup } from '../upstream/resolve.ts'
 import { systemLookup } from '../upstream/system-lookup.ts'
-import { type AuthorityHolder, auditAuthority, manageAuthority, openAuthority } from './authority.ts'
+import { auditAuthority, manageAuthority, openAuthority } from './authority.ts'
 import { type Base, createFenced } from './base.ts'
 import { createControlPlane, createTakeCall } from './control-plane.ts'
 import { createDataPlane } from './data-plane.ts'
-import { createHitl, type Hitl, openEvents } from './hitl.ts'
-import { type Identity, type IdentityParts, openIdentity } from './identity.ts'
+import { createHitl, openEvents } from './hitl.ts'
+import { type IdentityParts, openIdentity } from './identity.ts'
 import { createTicketKeys, openLeafs } from './interception.ts'
 import { createListening } from './listening.ts'
 import { createOverview } from './overview.ts'
@@ -37,18 +33,18 @@ import { createLoginLimit } from './rates.ts'
 import { createPage } from './readings.ts'
 import { openRecording } from './recording.ts'
 import { createReload } from './reload.ts'
-import { openRules, type Rules } from './rules.ts'
+import { openRules } from './rules.ts'
 import { createSharedMemory, openMainLimits, shareOf, threadsOf, threadsWarnings } from './shared.ts'
 import { openBudgets } from './spend.ts'
 import { stopServing } from './stop.ts'
-import { createClock, openStorage, type Storage } from './storage.ts'
+import { createClock, openStorage } from './storage.ts'
 import { type SummaryRow, summarise } from './summary.ts'
 import { startSweeps } from './sweeps.ts'
-import { countedStore, createTelemetry, type Telemetry } from './telemetry.ts'
+import { countedStore, createTelemetry } from './telemetry.ts'
 import { openPool } from './threads.ts'
 import { openToolNotes } from './tool-notes.ts'
 import { openTracing } from './tracing.ts'
-import { openUpstreams, type Upstreams } from './upstreams.ts'
+import { openUpstreams } from './upstreams.ts'
 import { openVerification } from './verification.ts'
 
 export interface GatewayOptions {
@@ -96,25 +92,7 @@ export interface Gateway {
 }
 
 /** The parts that hold something open, in the order they are opened. */
-interface Foundation extends Base {
-  readonly settings: LiveSettings
-  readonly memory: SharedMemory
-  readonly telemetry: Telemetry
-  readonly passedSockets: readonly PassedEndpoint[]
-  readonly consoleFolder: string | undefined
-  readonly certificate: Certificate | undefined
-  readonly authority: AuthorityHolder | undefined
-  readonly rates: Storage['rates']
-  readonly upstreams: Upstreams
-  readonly identity: Identity
-  readonly rules: Rules
-  readonly events: Hitl['events']
-  readonly followers: Followers
-  readonly recent: RecentActivity
-  readonly leafs: CurrentLeafs | undefined
-  readonly ticketKeys: Buffer
-  /** Name of the channel on which threads share recent activity. */
-  readonly channelName: string
+interface Foundation extends Awaited<ReturnType<typeof open>> {
   readonly tracing: Tracing | undefined
   /** Warnings at start, besides those of the parts. */
   readonly warnings: readonly string[]
@@ -160,9 +138,7 @@ export async function createGateway(config: Config, options: GatewayOptions): Pr
   }
 }
 
-type OpenedParts = Omit<Foundation, 'warnings' | 'tracing'>
-
-async function open(settings: LiveSettings, options: GatewayOptions, closers: Closers): Promise<OpenedParts> {
+async function open(settings: LiveSettings, options: GatewayOptions, closers: Closers) {
   const { config, onChange: onSettings } = settings
   const { log, baseDirectory, env = {}, clock = createClock(config, log), lookup = systemLookup } = options
   const { passedSockets = [], logStatus = alwaysWritten, consoleFolder } = options
@@ -184,6 +160,7 @@ async function open(settings: LiveSettings, options: GatewayOptions, closers: Cl
   closers.push(() => repeats.close())
   const upstreams = await openUpstreams(config, baseDirectory, { clock, lookup, env, log, metrics, onSettings })
   closers.push(() => upstreams.close())
+  // Threads share recent activity on it.
   const channelName = `agent-gateway ${randomUUID()}`
   const recent = shareRecent({ threads: config.System.Server.Threads, channelName, board })
   closers.push(() => recent.close())

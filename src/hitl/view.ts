@@ -33,62 +33,38 @@ const sealedBody = '[SEALED]'
 const deletedBody = '[DELETED]'
 
 /** A row of the list. */
-export interface HeldRequestView extends Partial<ReviewView> {
-  readonly id: string
-  readonly method: string
-  readonly url: string
-  readonly reason: string
-  readonly agentId: string
+export interface HeldRequestView
+  extends Partial<ReviewView>,
+    Pick<HitlItem, 'id' | 'method' | 'url' | 'reason' | 'agentId' | 'status' | 'bodyBytes' | 'digest'> {
   readonly timestamp: string
   readonly expiresAt: string
-  readonly status: HitlItem['status']
-  readonly bodyBytes: number
-  /** SHA-256, hex, over everything that an approval sends. */
-  readonly digest: string
 }
 
 /** Members for reviewers, which the agent does not see. */
-export interface ReviewView {
+export interface ReviewView
+  extends Pick<HitlItem, 'ownerId' | 'policyName' | 'rule' | 'approvalsNeeded' | 'approvedBy' | 'decidedBy'>,
+    Pick<HeldDecision, 'policyVersion' | 'ruleReason' | 'title' | 'operation' | 'matched' | 'risk'> {
   /** Null when the agent is no longer in the registry. */
   readonly agentName: string | null
-  readonly ownerId: string
   readonly host: string
-  readonly policyName: string | null
-  readonly policyVersion: string | null
-  readonly rule: string | null
-  /** The text of the policy's author. */
-  readonly ruleReason: string | null
-  /** What the request would do: the title from its rule, and the operation in its body. */
-  readonly title: string | null
-  readonly operation: string | null
-  readonly matched: readonly unknown[]
-  readonly risk: HeldDecision['risk']
   readonly digests: PartDigests
   /** The budget at whose limit it waits; absent for other requests. */
   readonly budget?: Omit<HeldBudget, 'until'> & { readonly resetsAt: string }
   /** How often each detector fired in the body; absent when the body was not searched. */
   readonly findings?: BodyFindings['counts']
   readonly waitedSeconds: number
-  readonly approvalsNeeded: number
-  readonly approvedBy: readonly string[]
   /** Names of those who approved or decided, by id; empty when they are not in the registry any more. */
   readonly people: Readonly<Record<string, string>>
-  readonly decidedBy: string | null
 }
 
-export interface DetailView extends HeldRequestView {
-  readonly headers: Readonly<Record<string, string>>
+export interface DetailView
+  extends HeldRequestView,
+    Pick<HitlItem, 'headers' | 'body' | 'bodyEncoding' | 'replay' | 'attempt' | 'comment' | 'responseStatus'> {
   /** For reviewers: names of the header fields that the gateway adds, such as those of credentials. */
   readonly addedFields?: readonly string[]
   /** For reviewers: bytes of the body in which detectors found something; the first 500 of `findings`. */
   readonly findingPlaces?: BodyFindings['places']
-  readonly body: string
-  readonly bodyEncoding: 'utf8' | 'base64'
-  readonly replay: HitlItem['replay']
-  readonly attempt: number
   readonly decidedAt: string | null
-  readonly comment: string | null
-  readonly responseStatus: number | null
   /** Whether `GET /hitl/{id}/response` has the upstream's answer. */
   readonly responseStored: boolean
 }

@@ -1,14 +1,10 @@
 /** Which hosts of CONNECT the gateway intercepts. */
 import { matchesAnyHost, matchesHost, parseHostPatterns, parsePlacePattern } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
+import type { Config } from '../config/schema.ts'
 
-export interface OpenedHostsSettings {
-  readonly Https: 'Intercept' | 'Tunnel'
-  readonly TunnelHosts: readonly string[]
-  readonly InterceptHosts: readonly string[]
-  /** Of `Proxy`. */
-  readonly Http2Hosts: readonly string[]
-}
+export type OpenedHostsSettings = Pick<Config['ForwardProxy'], 'Https' | 'TunnelHosts' | 'InterceptHosts'> &
+  Pick<Config['Proxy'], 'Http2Hosts'>
 
 export type OpenedHosts = ReturnType<typeof createOpenedHosts>
 

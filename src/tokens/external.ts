@@ -1,5 +1,6 @@
 import { type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { networkOf } from '../base/address.ts'
+import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import type { AgentRecord } from '../storage/store.ts'
@@ -19,23 +20,10 @@ import {
 import type { TokenProblem } from './problem.ts'
 import { areClaims, type Claims, isAlive, leewaySeconds, problemOf, type Verify } from './verify.ts'
 
-/** Security:AgentAuth:ExternalIdentity, as config/ has checked it. */
-export interface ExternalSettings {
-  readonly Provider: string | undefined
-  readonly Jwt: {
-    readonly Authority: string | undefined
-    readonly Audience: string | undefined
-    readonly RequireHttpsMetadata: boolean
-    readonly ValidateIssuer: boolean
-    readonly ValidateAudience: boolean
-    readonly AgentIdClaim: string
-  }
-  readonly Introspection: {
-    readonly Endpoint: string | undefined
-    readonly ClientId: string | undefined
-    readonly ClientSecret: string | undefined
-  }
-}
+export type ExternalSettings = Pick<
+  Config['Security']['AgentAuth']['ExternalIdentity'],
+  'Provider' | 'Jwt' | 'Introspection'
+>
 
 export interface ExternalParts {
   readonly settings: ExternalSettings

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
+import type { Config } from '../config/schema.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { SigningKeys } from './key.ts'
 
-/** Security:AgentAuth:TokenIssuance. */
-export interface IssuanceSettings {
-  readonly Issuer: string
-  readonly Audience: string
-  /** Lifetime, milliseconds. */
-  readonly Expiration: number
-}
+export type IssuanceSettings = Pick<
+  Config['Security']['AgentAuth']['TokenIssuance'],
+  'Issuer' | 'Audience' | 'Expiration'
+>
 
 export interface IssueParts {
   readonly keys: SigningKeys

@@ -4,14 +4,9 @@ import { type AddressClass, AddressRanges, canonicalAddress, classifyAddress } f
 import { matchesAnyHost, parseHostPatterns } from '../base/host.ts'
 import type { Origin } from '../base/origin.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
+import type { Config } from '../config/schema.ts'
 
-export interface EgressSettings {
-  readonly DenyPrivateNetworks: boolean
-  readonly AllowHosts: readonly string[]
-  readonly DenyHosts: readonly string[]
-  readonly AllowCidrs: readonly string[]
-  readonly DenyCidrs: readonly string[]
-  readonly SelfUrls: readonly string[]
+export type EgressSettings = Config['Egress'] & {
   /** Address of the collector of traces: agents could forge them. */
   readonly collector?: string | undefined
 }

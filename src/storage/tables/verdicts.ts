@@ -40,12 +40,9 @@ const countApproval = statement((db, values: StoredApproval) =>
   asItWas(db, values).set({ approvedBy: values.approvedBy }).returning(itemColumns),
 )
 
-interface LastApproval extends StoredApproval {
+interface LastApproval extends StoredApproval, Pick<Resend, 'attempt' | 'leaseUntil' | 'owner'> {
   /** Unknown when it came back from a backup, else null. */
   readonly before: ReplayState | null
-  readonly attempt: number
-  readonly leaseUntil: number
-  readonly owner: string
   readonly reviewer: string
   readonly comment: string | null
 }
