@@ -9,8 +9,6 @@ import type { Clock } from '../runtime/clock.ts'
 import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-export type AgentReplica = ReturnType<typeof createAgentReplica>
-
 /** @param onTrust passes on events that change the trust of an active agent: the main thread judges its trust */
 export function createAgentReplica(
   agents: readonly AgentRecord[],
@@ -31,8 +29,6 @@ export interface PolicyChange {
   readonly put: readonly PolicyDocument[]
   readonly removed: readonly string[]
 }
-
-export type PolicyReplica = ReturnType<typeof createPolicyReplica>
 
 export function createPolicyReplica(language: LanguageOptions) {
   let byName: ReadonlyMap<string, { readonly compiled: CompiledPolicy }> = new Map()
