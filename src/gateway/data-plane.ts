@@ -104,20 +104,22 @@ function createRecorder({ config, report }: DataPlaneParts, turns: WorkTurns): S
 }
 
 export function createDataPlane(dataPlane: DataPlaneParts) {
-  const { config, clock, log, upstreams, agents, limits, metrics } = dataPlane
+  const { config, clock, log, report, upstreams, agents, limits, metrics, tracing } = dataPlane
+  const { verifyToken, rulebookOf, fencedAs, clientIpOf, recent } = dataPlane
   const { agentRate, breaker, requests, heldBytes, inFlight } = limits
   const bounds = createBounds({ clock, log, metrics })
   const watch = createWatch({ clock, ...watchSettings(config), ...endsOf(bounds) }, inFlight)
   const workTurns = createWorkTurns()
   const recorder = createRecorder(dataPlane, workTurns)
-  const ends = createEndListeners({ ...dataPlane, ...dataPlane.recent, recorder })
+  const ends = createEndListeners({ ...recent, recorder, config, clock, log, metrics, tracing, clientIpOf, agents })
   const forward = openForwardProxy({ ...dataPlane, bounds })
   const parts: OutboundParts = {
-    ...{ ...upstreams, ...dataPlane, agentRate, requests, heldBytes, breaker, bounds, watch, workTurns, ends },
+    ...{ ...upstreams, config, clock, metrics, tracing, agents, verifyToken, rulebookOf, fencedAs, clientIpOf, report },
+    ...{ agentRate, requests, heldBytes, breaker, bounds, watch, workTurns, ends },
     allowsUpgrade: upgradesOf(config),
     bodyMemory: createBodyMemory(maxSpareMemory(config)),
     ...{ tunnels: forward.tunnels, interception: forward.interception },
-    activity: dataPlane.recent.activity,
+    activity: recent.activity,
     publicUrl: publicUrlOf(config),
     ...createMetering({ config, clock, metrics, prices: upstreams.prices, spend: limits.spend }),
   }
