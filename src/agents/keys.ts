@@ -5,7 +5,6 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AgentKey, AuditEntry, Store } from '../storage/store.ts'
 import type { By, Registry } from './registry.ts'
 
-/** Maximum of keys of one agent. */
 const maxKeys = 20
 /** Uses are stored this often, milliseconds, and so many in one transaction. */
 const storeEveryMs = 60_000

@@ -12,7 +12,6 @@ export function chosenProblem(agent: AgentRecord, secret: string): Refusal | und
   return message === undefined ? undefined : refuseField('clientSecret', message)
 }
 
-/** Why an agent cannot have these roles. */
 export function rolesProblem(agent: AgentRecord | undefined, roles: readonly Role[]): Refusal | undefined {
   if (agent?.weakSecret !== true || !isPrivileged({ roles })) return undefined
   return refuseField(

@@ -63,7 +63,6 @@ export class Registry {
     })
   }
 
-  /** Whether some active agent has the role. */
   hasActive(role: Role) {
     return this.values().some(agent => agent.status === 'Active' && agent.roles.includes(role))
   }

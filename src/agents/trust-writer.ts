@@ -183,7 +183,6 @@ function createTrustBook(clock: Clock, rules: QuarantineRules) {
       const entry = entries.get(id)
       if (entry !== undefined) entry.trust = judgeAll(trust, entry.events, rules).trust
     },
-    /** Agents of which something is noted. */
     noted: (): readonly string[] => [...entries].filter(([, entry]) => entry.events.length > 0).map(([id]) => id),
     /** Starts again from what is stored. */
     forget: (id: string) => entries.delete(id),

@@ -1,6 +1,5 @@
 /** Events of held requests and of agents. */
 export const hitlEvents = [
-  /** It waits for review. */
   'pending',
   /** One of several approvals was given. */
   'approval',

@@ -12,7 +12,6 @@ export interface FieldError {
   readonly code?: string
 }
 
-/** Further contents of a refusal. */
 export interface RefusalExtras {
   /** Header fields of the answer, flat: name, value, name, value. */
   readonly headers?: readonly string[]

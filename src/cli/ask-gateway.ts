@@ -11,7 +11,6 @@ export const gatewayHelp = `The token is read from AGENT_GATEWAY_TOKEN; if absen
 export const atHelp = `  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
                  if absent, the address in the configuration`
 
-/** Options of commands that ask the gateway. */
 export const gatewayOptions = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
 
 /** What these options say. */

@@ -27,7 +27,6 @@ const options = { ...gatewayOptions, members: { type: 'string' } } as const
 type TimeName = 'startedAt' | 'lastSeenAt'
 type ShownMember = Omit<MemberView, TimeName> & Readonly<Record<TimeName, string>>
 
-/** The answer to GET /fleet. */
 interface FleetReport {
   readonly newest: number
   readonly members: readonly ShownMember[]

@@ -112,7 +112,6 @@ type Made = Pick<MadePolicy, 'yaml' | 'used' | 'allowed' | 'held' | 'leftOut' | 
 interface AskedGateway {
   readonly configuration: Configuration
   readonly at: string | undefined
-  /** A new policy is wanted. */
   readonly isNew: boolean
 }
 

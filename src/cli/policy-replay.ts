@@ -58,7 +58,6 @@ interface ReplayTally {
   same: number
   needBody: number
   skipped: number
-  /** How often each change came. */
   readonly changes: Map<string, number>
 }
 

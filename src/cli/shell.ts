@@ -9,7 +9,6 @@ export interface Shell {
   /** The arguments behind the name of the command. */
   readonly args: readonly string[]
   readonly env: Environment
-  /** Id of the process. */
   readonly pid: number
   /** A line of the result, to standard output. */
   readonly print: (text: string) => void

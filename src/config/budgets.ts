@@ -61,7 +61,6 @@ export type BudgetSettings = SettingValues<typeof budgets>[number]
 export const readsUsage = ({ Budgets }: { readonly Budgets: readonly BudgetSettings[] }): boolean =>
   Budgets.some(({ Unit }) => Unit !== 'Calls')
 
-/** What is wrong with the entries; undefined: nothing. */
 export function budgetsProblem(entries: readonly BudgetSettings[]): string | undefined {
   const names = tooManyTogether(entries)?.map(({ Name }) => Name)
   const problems = [

@@ -110,7 +110,6 @@ export const credentials = objects(
 export type SecretSetting = SettingValues<typeof secrets>[number]
 export type CredentialSetting = SettingValues<typeof credentials>[number]
 
-/** The settings that are read together. */
 interface CredentialSettings {
   readonly Secrets: readonly SecretSetting[]
   readonly Credentials: readonly CredentialSetting[]
@@ -124,7 +123,6 @@ export const isForAgentToken = ({ Type }: Pick<CredentialSetting, 'Type'>): bool
 /** Whether the gateway is a client that it makes itself: see docs/credentials.md. */
 const isOwnClient = ({ Type, ClientId }: CredentialSetting): boolean => Type === 'Connect' && ClientId === undefined
 
-/** What is wrong with the secrets; undefined when nothing is. */
 export function secretsProblem(settings: CredentialSettings): string | undefined {
   return namedProblem(settings.Secrets, secret => {
     const { FromEnv, FromFile, FromCommand, FromUrl, Credential, Body } = secret

@@ -89,7 +89,6 @@ export const mailAddress = matching(
   'must be an address such as reviews@example.com',
 )
 
-/** An id of Slack, of a workspace or a channel. */
 export const slackId = matching(/^[A-Z][A-Z0-9]{2,31}$/, 'must be an id such as C0123ABCD')
 
 export const httpUrl: TextFormat = value => {

@@ -67,7 +67,6 @@ export function createLiveSettings(start: Config) {
   }
 }
 
-/** What a new configuration would change. */
 export interface ConfigChange {
   /** The configuration in force, with the settings of the new one that SIGHUP reads again. */
   readonly config: Config

@@ -3,7 +3,6 @@ import type { Failure } from './api.ts'
 import { Failed } from './parts/states.tsx'
 import { hasPush, isPhoneOfApple, isSubscribed, switchOff, switchOn } from './push.ts'
 
-/** Whether this browser gets pushes. */
 export function PushSwitch() {
   const [isOn, setIsOn] = useState<boolean>()
   const [failure, setFailure] = useState<Failure>()

@@ -82,7 +82,6 @@ export function signOut(): void {
   location.reload()
 }
 
-/** Signs in with a code of the command line. */
 export async function signInWithCode(code: string): Promise<Failure | undefined> {
   const opened = await call<ConsoleSession>('POST', '/console/sessions', { body: { code }, token: null })
   return take(opened.ok ? opened.data : opened.failure)

@@ -74,7 +74,6 @@ async function readValue(setting: UpstreamSetting, index: number, places: Secret
   throw new StartupError(`Upstreams[${index}]: ${from} must hold one line of printable ASCII characters.`)
 }
 
-/** Whether a request gets it. */
 export function applies(
   { setting, host }: CredentialEntry,
   { target, agent }: { readonly target: Target; readonly agent: CredentialAgent },

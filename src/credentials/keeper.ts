@@ -186,7 +186,6 @@ export class CredentialKeeper {
     return kept
   }
 
-  /** Whether its value comes from this secret. */
   reads(secret: string): boolean {
     return this.setting.Secret === secret || this.setting.RefreshToken === secret
   }

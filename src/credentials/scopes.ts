@@ -79,7 +79,6 @@ export function withGrantedScopes(setting: CredentialSetting, account: AccountSc
   }
 }
 
-/** Scopes that a person can still grant to an account. */
 export function grantableScopes(setting: CredentialSetting, account: AccountScopes | undefined): readonly string[] {
   if (setting.Type !== 'Connect') return []
   const granted = scopesIn(account?.scope ?? withScopes(setting, account?.more).Scope)

@@ -9,10 +9,8 @@ import type { Environment } from '../config/environment.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { readPrivateFile } from '../runtime/private-file.ts'
 
-/** Where secrets come from. */
 export interface SecretPlaces {
   readonly env: Environment
-  /** Base of relative paths. */
   readonly baseDirectory: string
 }
 

@@ -28,10 +28,8 @@ export type NeedCredential = (
   subject?: SubjectToken,
 ) => Promise<CredentialState>
 
-/** A credential that a request is to be sent with. */
 export interface WantedCredential {
   readonly name: string
-  /** Whose request it is. */
   readonly agentId: string
   /** The token that it is had for; undefined: all agents have the same value. */
   readonly subject?: SubjectToken | undefined
@@ -61,7 +59,6 @@ export interface CredentialTable {
    * @param host the upstream
    */
   noteWanted(wanted: WantedCredential, scopes: readonly string[], host: string): Refusal | undefined
-  /** A request was sent with it. */
   noteUse(name: string): void
   set(state: CredentialState): void
   forget(agentId: string): void
@@ -126,7 +123,6 @@ function createStates(known: readonly CredentialState[]) {
 
 function createAsking({ need }: CredentialTableParts, { set, setOf }: ReturnType<typeof createStates>) {
   const places = new WaitingPlaces(maxWaiting)
-  /** How often agents were forgotten. */
   let forgotten = 0
   return {
     forget: () => void forgotten++,

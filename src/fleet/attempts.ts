@@ -11,7 +11,6 @@ import type { LeaseTokens } from './leases.ts'
 const pauseMs = 10
 /** An attempt waits so long for the answer, milliseconds: checking a secret takes about as long. */
 const waitMs = 1_000
-/** Maximum of keys in a call. */
 const maxKeys = 500
 /** Maximum of keys that wait for a token: others are not asked for. The same for tokens that wait to be given back: other buckets fill by themselves. */
 const maxWaiting = 10_000

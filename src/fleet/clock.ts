@@ -35,7 +35,6 @@ export class FleetClock implements Clock {
   readonly #offset: Float64Array
   /** It has given its time to nobody before. */
   #hasServed = false
-  /** When the last sample arrived. */
   #sampled: number | undefined
   #ahead = 0
   #isReported = false

@@ -14,7 +14,6 @@ const failedMs = 500
 const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
-/** Maximum of keys in a call. */
 const maxKeys = 500
 
 /** Asks the buckets of the fleet. */

@@ -13,7 +13,6 @@ import type { Fleet } from './fleet.ts'
 
 /** Parts of a gateway that are made before the others. The others pick from them. */
 export interface Base {
-  /** The settings in force. */
   readonly config: Config
   /** For what is made from them and kept. */
   readonly onSettings: LiveSettings['onChange']

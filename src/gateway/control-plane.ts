@@ -31,7 +31,6 @@ export interface ControlPlaneParts
     'config' | 'clock' | 'log' | 'logStatus' | 'report' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
   > {
   readonly threadsAnswer: () => boolean
-  /** Whether this gateway is about to stop. */
   readonly isStopping: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain' | 'work'>

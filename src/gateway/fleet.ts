@@ -28,9 +28,7 @@ export interface FleetStore {
 }
 
 export interface Fleet {
-  /** The view of this gateway on all gateways. */
   view(): FleetView
-  /** Publishes the addresses of this gateway. */
   listens(addresses: readonly ListenerAddress[]): void
   /**
    * Publishes the digests of the policies, and logs differences that last. Call about every second.

@@ -26,7 +26,6 @@ export interface Identity {
   readonly registry: Registry
   readonly keys: AgentKeys
   readonly tokens: Tokens
-  /** Epoch from which the keys of tokens are derived. */
   readonly tokenEpoch: () => string | undefined
   /** Why an agent may not call now; undefined when it may. */
   readonly problemOf: (agentId: string) => Refusal | undefined

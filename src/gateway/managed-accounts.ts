@@ -49,7 +49,6 @@ interface KeptGrant extends Consented, ConnectionTerms {}
 /** Accounts that a page of accounts shows at most. */
 const maxShown = 1_000
 
-/** The accounts of people for the API. */
 export class ManagedAccounts {
   readonly #parts: AccountParts
 

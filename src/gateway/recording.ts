@@ -34,7 +34,6 @@ const clearedMs = 60_000
 const maxWaiting = 50_000
 /** Bytes of samples that wait while the store fails. */
 const maxWaitingBytes = 16_777_216
-/** Days after which a sample is dropped. */
 const keepSampleDays = 7
 
 /** @param closers get what stores the rest */
@@ -125,7 +124,6 @@ class WaitingCounts {
   #skipped = new Set<string>()
   #samples: TakenSample[] = []
   #bytes = 0
-  /** When shapes of an agent were cleared. */
   readonly #clearedAt = new Map<string, number>()
 
   /** What was noted until then does not count, also when another thread sends it later. */

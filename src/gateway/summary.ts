@@ -25,7 +25,6 @@ export interface SummaryParts extends Pick<Base, 'config' | 'baseDirectory' | 'd
   readonly warnings: readonly string[]
 }
 
-/** Name and text. */
 export type SummaryRow = readonly [string, string]
 
 /** Summary of the configuration at start, for people. */

@@ -32,7 +32,6 @@ const sweepMs = 1_000
 /** Random addition, milliseconds: gateways that started together do not all sweep at the same time. */
 const spreadMs = 250
 
-/** Starts the sweeps of the main thread. */
 export function startSweeps(parts: SweepParts): NodeJS.Timeout {
   const { clock, dataPlane, hitl, telemetry, limits, overview, verification, report, fleet, rules, guardPeers } = parts
   const everyMs = sweepMs + Math.random() * spreadMs

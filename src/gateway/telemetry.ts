@@ -27,7 +27,6 @@ export interface Counters {
   close(): void
 }
 
-/** The counters of this thread and of all threads. */
 export interface Telemetry extends Counters {
   totals(): Totals
 }

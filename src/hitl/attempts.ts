@@ -47,7 +47,6 @@ export function createAttempts(clock: Clock, leaseMs: number) {
   return {
     /** Follows work that holds no lease. */
     follow,
-    /** Takes the lease of an attempt on the request `id`. */
     begin(id: string): AttemptLease {
       const lease = { id, until: clock.steady() + leaseMs, stop: new AbortController() }
       const sendBefore = lease.until - leaseMs / 2

@@ -51,7 +51,6 @@ export interface Calls {
   cancel(agentId: string, cancelKey: string, requestId: string | null): Promise<boolean>
 }
 
-/** The calls in this gateway that wait for one request. */
 interface WaitingCalls {
   readonly calls: Set<CallTerms>
   cancelled: boolean

@@ -27,7 +27,6 @@ export interface HeldRequest {
 export interface HeldFacts {
   /** Header fields as received, flat; without the values of those that carry tokens. */
   readonly rawHeaders: readonly string[]
-  /** Claims of the agent's token. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly clientIp: string
   /** Which credentials it would be sent with; empty: none. Absent in requests of earlier versions. */
@@ -84,7 +83,6 @@ export interface StoredDecision extends HeldDecision, Pick<HeldFacts, 'credentia
   readonly trace?: SpanIds
 }
 
-/** Longest Idempotency-Key, characters. */
 export const maxIdempotencyKey = 255
 
 export interface Suspension {

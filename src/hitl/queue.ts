@@ -150,7 +150,6 @@ export function createQueue(options: HitlOptions): Queue {
 
 type Reviewing = Pick<Queue, 'approve' | 'deny' | 'decideSeveral' | 'extend' | 'grantLater'>
 
-/** What reviewers do with held requests. */
 function reviewing(options: HitlOptions, attempts: ReplayAttempts): Reviewing {
   const { store, clock } = options
   const find = (id: string) => store.hitl.brief(id, clock.now())

@@ -21,7 +21,6 @@ export interface MessageQueue {
   readonly afterMs: number
 }
 
-/** Why a message was not accepted. */
 export interface NotAccepted {
   readonly failure: unknown
   /** The same message may be accepted later. */

@@ -21,7 +21,6 @@ export interface SeveralVerdicts extends Verdict {
   readonly problemNow: () => Refusal | undefined
 }
 
-/** The result for one request. */
 export interface ItemOutcome {
   readonly id: string
   /** `counted`: further reviewers must approve. `sent`: the upstream answered. */

@@ -32,7 +32,6 @@ const sealedBody = '[SEALED]'
 /** Shown instead of the body of a withdrawn request. */
 const deletedBody = '[DELETED]'
 
-/** A row of the list. */
 export interface HeldRequestView
   extends Partial<ReviewView>,
     Pick<HitlItem, 'id' | 'method' | 'url' | 'reason' | 'agentId' | 'status' | 'bodyBytes' | 'digest'> {
@@ -69,7 +68,6 @@ export interface DetailView
   readonly responseStored: boolean
 }
 
-/** Whether a role lets this person decide requests. */
 export function mayDecide({ roles }: Person): boolean {
   return roles.some(role => deciders.has(role))
 }

@@ -24,7 +24,6 @@ export interface Incoming {
   readonly isUpgraded: boolean
 }
 
-/** A request for an upstream. */
 export interface ProxyIncoming extends Incoming {
   /** Raw text of the upstream URL: the rest after `/proxy/`, or the upstream of a virtual host and the path. */
   readonly rawTarget: string
@@ -100,7 +99,6 @@ export function createAcceptor(options: AcceptOptions) {
   }
 
   return {
-    /** Takes the requests of a server. */
     serve(server: Server) {
       server.on('request', (req, res) => receive(req, res, false))
       server.on('checkContinue', (req, res) => receive(req, res, true))

@@ -14,7 +14,6 @@ const eventStream = 'text/event-stream'
 /** Facts about the header section of a request. Raw arrays are flat: name, value, name, value. */
 export type RequestFields = Readonly<FieldReader>
 
-/** The fields as they are read, one after the other. */
 class FieldReader {
   /** The name of each field, in order. */
   readonly names: FieldName[] = []

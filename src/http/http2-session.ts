@@ -5,7 +5,6 @@ import { CarriedConnection, ConnectionEnd } from './connection-pair.ts'
 import { relayStream } from './http2-stream.ts'
 
 export interface Http2Limits {
-  /** Streams that are open at once. */
   readonly maxStreams: number
   /** Longest time without a stream: before the first one, and later, milliseconds. */
   readonly firstMs: number

@@ -43,7 +43,6 @@ class StreamRelay {
   #request: ClientRequest | undefined
   /** The answer has ended, or was broken off. */
   #isOver = false
-  /** The client has ended its request. */
   #isEnded: boolean
   /** Runs while the client takes nothing of the rest of the answer. */
   #stalled: NodeJS.Timeout | undefined

@@ -28,10 +28,8 @@ export interface PassedEndpoint {
   readonly name?: string
 }
 
-/** Where to listen. */
 export type Endpoint = TcpEndpoint | UnixEndpoint | PassedEndpoint
 
-/** The address of an open endpoint. */
 export interface ListenerAddress {
   /** For people and for clients: `http://127.0.0.1:7080`, `unix:/run/agent-gateway.sock`. */
   readonly url: string

@@ -107,7 +107,6 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
 
 const tunnels = new WeakMap<Duplex, ConnectTunnel>()
 
-/** Assigns the requests of a connection to the tunnel. */
 export function setTunnel(connection: Duplex, tunnel: ConnectTunnel): void {
   tunnels.set(connection, tunnel)
 }

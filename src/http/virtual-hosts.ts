@@ -13,7 +13,6 @@ export interface VirtualHosts {
 export interface PublicNames {
   /** Origin of System:PublicUrl. */
   readonly publicUrl: string | undefined
-  /** Scheme of the virtual hosts. */
   readonly scheme: 'http' | 'https'
 }
 

@@ -54,7 +54,6 @@ export function createInterception(parts: InterceptionParts) {
     hosts: parts.hosts,
     /** Tells of a tunnel that was closed for what it carries. */
     failed: parts.onFailed,
-    /** Whether the authority may vouch for a host. */
     permits: (host: string) => parts.leafs.permits(host),
     /** Takes the plain sides. Called once, before the first `open`. */
     serve(taker: (connection: Duplex) => void) {

@@ -48,11 +48,8 @@ export function createActivityLog(limits = usualLimits, onDelta?: (delta: Activi
   }
   return {
     request: noted('request'),
-    /** A policy denied a request. */
     denied: noted('denied'),
-    /** A request was held for review. */
     held: noted('held'),
-    /** A person denied a request. */
     humanDenied: noted('humanDenied'),
     /** A tool of an MCP server differs from what the agent saw before. */
     toolChanged: noted('toolChanged'),

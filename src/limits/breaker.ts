@@ -268,7 +268,6 @@ export class Breaker {
   }
 }
 
-/** Threads that may share a table. */
 const maxThreads = 1_024
 
 /** Key of an agent's own circuit. An agent id has no spaces. */

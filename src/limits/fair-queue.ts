@@ -4,13 +4,11 @@ export interface FairQueueLimits {
   /** Maximum of work at once, of all owners together and of one owner. */
   readonly atOnce: number
   readonly atOnceEach: number
-  /** Work of one owner that waits. */
   readonly waitingEach: number
 }
 
 /** A piece of work. It may be in the queues of several owners; the first one whose turn comes starts it. */
 export interface QueuedWork {
-  /** It still waits to be started. */
   readonly waits: boolean
   /** @param done ends the work; call it once */
   start(done: () => void): void

@@ -5,7 +5,6 @@ import type { RateLimit } from './token-bucket.ts'
 /** A gateway's ask to the bucket of a key, with a report on the tokens that it has leased. */
 export interface LeaseAsk {
   readonly key: string
-  /** Tokens to lease. */
   readonly want: number
   /** Leased tokens that requests took since the last ask. */
   readonly used: number
@@ -55,7 +54,6 @@ export const reportMs = 2_000
 export const usableMs = 1_000
 /** Gets tokens for the buckets of this gateway. */
 export interface TokenLeases extends Pick<CallerRate, 'asked'> {
-  /** Tokens of the key are needed. */
   need(key: string): void
   close(): void
 }

@@ -11,7 +11,6 @@ export function createRecentActivity(onDelta?: (delta: ActivityDelta) => void) {
   return {
     /** Recent activity of agents, denials by reviewers included. */
     activity: createActivityLog(undefined, onDelta),
-    /** Number of decisions by rule. */
     hits: new RuleTally(),
     /** Decisions that rules in shadow would have changed. */
     shadows: new RuleTally(),

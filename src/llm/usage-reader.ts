@@ -7,7 +7,6 @@ import { mayHaveUsage, modelAtEnd, modelAtStart, readFrames, readUsage } from '.
 import type { Format } from './formats.ts'
 import type { Usage } from './usage.ts'
 
-/** How an answer is divided. */
 export type Division = 'json' | 'events' | 'lines' | 'frames'
 
 /** @returns undefined for types that no provider uses for what it tells */
@@ -20,7 +19,6 @@ export function divisionOf(contentType: string): Division | undefined {
   return essence === 'application/json' ? 'json' : undefined
 }
 
-/** Usage that was read from an answer. */
 export interface UsageFound {
   readonly usage: Usage | undefined
   /** The answer was cut off before the usage was complete. */

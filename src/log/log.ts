@@ -102,7 +102,6 @@ export interface ProcessLog extends Log {
   readonly flush: () => void
   /** Changes the least severe level that is written. */
   readonly setLevel: (level: LogLevel | 'silent') => void
-  /** Whether lines are written. */
   readonly status: () => LogStatus
 }
 

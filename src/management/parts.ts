@@ -45,9 +45,7 @@ export interface ManagementParts {
   readonly explain: (policy: CompiledPolicy, request: unknown) => Promise<object | Refusal>
   readonly policyWork: PolicyThread
   readonly language: LanguageOptions
-  /** State of the verification of the audit trail. */
   readonly verification: Pick<TrailVerification, 'state'>
-  /** What was recorded of the requests of an agent. */
   readonly recording: {
     /** Recording:Mode is not off. */
     readonly isOn: boolean
@@ -55,7 +53,6 @@ export interface ManagementParts {
     samplesOf(agentId: string): Promise<readonly OpenedSample[]>
     clear(agentId: string, by: By): Promise<void>
   }
-  /** How often rules decided. */
   readonly hits: Pick<RuleTally, 'of'>
   readonly ruleHits: { of(policy: string): Promise<readonly RuleUsage[]> }
   /** How often rules in shadow would have decided otherwise. */
@@ -136,7 +133,6 @@ export interface ManagedAuthority {
   rotate(rotation: Rotation, by: By): Promise<Authority | Refusal>
 }
 
-/** Numbers and activity for the overview. */
 export interface OverviewReading {
   readonly plots: Plots
   /** Of the cost; null: calls of models are not metered. */

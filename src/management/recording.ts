@@ -17,7 +17,6 @@ interface RecordingOrder {
 /** Longest time for which one agent is recorded in a way of its own, milliseconds. */
 const longestMs = 7 * 86_400_000
 
-/** What was recorded of the requests of an agent. */
 export function recordingHandlers({ registry, recording, clock }: ManagementParts): Handlers['guarded'] {
   return {
     async assignRecording(call) {

@@ -41,7 +41,6 @@ export type Checked = Refusal | 'again' | undefined
 export type StepOutcome = Checked | 'answered' | 'handed over'
 export type StepResult = StepOutcome | Promise<StepOutcome>
 
-/** The sender of a request to its upstream. */
 export interface ExchangeSender {
   clientClosed(): void
   /**
@@ -131,7 +130,6 @@ export class Exchange {
   /** The budget at whose limit it is held, once its decision says so. */
   heldBudget: HeldBudget | undefined = undefined
 
-  /** The sender of the request to its upstream. */
   sender: ExchangeSender | undefined = undefined
   /** It was sent once more, on another connection (`maySendAgain`). */
   sentAgain = false
@@ -166,7 +164,6 @@ export class Exchange {
   progress: TransferProgress | undefined = undefined
   /** Agent whose slot (MaxInFlight) it holds; see admit.ts. */
   slotOf: string | undefined = undefined
-  /** RateLimit fields of its answer. */
   rateFields: readonly string[] | undefined = undefined
   /** Its index among the exchanges in flight (watch.ts). */
   slot = -1
@@ -242,7 +239,6 @@ export class Exchange {
   }
 }
 
-/** Its agent is known. */
 export interface Authenticated extends Exchange {
   agent: AgentRecord
   claims: Claims

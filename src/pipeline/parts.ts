@@ -58,7 +58,6 @@ export interface Parts {
   readonly connections: Connections
   /** For tunnels that are not opened. */
   readonly dialTcp: Dial
-  /** Whether WebSockets may be opened to this host. */
   readonly allowsUpgrade: (host: string) => boolean
   readonly credentials: Credentials
   readonly rulebookOf: (agent: AgentRecord) => Rulebook
@@ -93,7 +92,6 @@ export interface Parts {
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Undefined when traces are not recorded. */
   readonly tracing: Tracing | undefined
-  /** Called at the end of each exchange. */
   readonly ends: readonly EndListener[]
   /** Called for faults of the gateway itself. */
   readonly report: (what: string, error: unknown) => void

@@ -138,7 +138,6 @@ export async function prepareEdit(
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 
-/** The policy of this name if the API may change it. */
 function editable(active: ActivePolicies, name: string): PolicyEntry | Refusal {
   if (active.fixed.has(name)) return refuse('read_only')
   return active.editable.get(name) ?? refuse('not_found')

@@ -17,7 +17,6 @@ export interface PolicyEntry {
   readonly updatedAt: number | undefined
 }
 
-/** A document that is to become a policy. */
 export interface PolicyInput {
   readonly source: PolicySource
   readonly document: unknown

@@ -4,7 +4,6 @@ import { dirname, isAbsolute, join, parse } from 'node:path'
 import { asError } from '../base/as-error.ts'
 
 interface FollowOptions {
-  /** Whether a file of this name matters. */
   readonly isWanted: (name: string) => boolean
   readonly changed: () => void
   /** Called once for each reason why something is not followed. */

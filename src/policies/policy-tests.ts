@@ -23,7 +23,6 @@ export interface PolicyTest extends RequestDescription {
   }
 }
 
-/** The tests of one policy, from one file. */
 export interface PolicySuite {
   readonly policy: string
   readonly tests: readonly PolicyTest[]

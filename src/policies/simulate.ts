@@ -120,7 +120,6 @@ function compileOnce(document: object, language: LanguageOptions, known: Map<str
   return found
 }
 
-/** The policy before and the one that is tried. */
 interface ComparedPolicies {
   /** Undefined: none applies. */
   readonly former: CompiledPolicy | undefined

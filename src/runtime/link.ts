@@ -152,7 +152,6 @@ function createWork(port: MessagePort | Worker, run: (method: string, args: read
   }
 }
 
-/** The calls to the other side. */
 function createCalls(port: MessagePort | Worker, { errorOf = threadError, unrefIdle = false }: LinkOptions) {
   const waiting = new Map<number, PendingCall>()
   let nextId = 0

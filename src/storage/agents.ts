@@ -120,7 +120,6 @@ export interface AgentTable {
   ): Promise<'stored' | 'notFound' | 'exists' | 'wrongState' | 'full'>
   /** False when there was no such key. */
   removeKey(id: string, keyId: string, entry: AuditEntry): Promise<boolean>
-  /** The last use of each key of the agent that was used. */
   keyUses(id: string): Promise<readonly KeyUse[]>
   /** Writes no audit entry, because nobody decided this change. */
   noteKeyUses(uses: readonly KeyUse[]): Promise<void>

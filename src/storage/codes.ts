@@ -4,7 +4,6 @@ import type { AuditEntry } from './audit.ts'
 export interface CodeRecord {
   /** SHA-256 of the code, hex. */
   readonly hash: string
-  /** The agent that the code signs in. */
   readonly agentId: string
   readonly expiresAt: number
 }

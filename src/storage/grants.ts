@@ -18,7 +18,6 @@ export interface GrantRecord {
   readonly credentials: string
   readonly maxUses: number
   readonly uses: number
-  /** The request that was approved with it. */
   readonly hitlId: string
   readonly grantedBy: string
   readonly createdAt: number

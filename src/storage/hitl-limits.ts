@@ -9,5 +9,4 @@ export interface HitlLimits {
   readonly joinsSince: number
 }
 
-/** The limit that is reached. */
 export type Full = 'queueFull' | 'agentQueueFull' | 'bytesFull' | 'agentBytesFull'

@@ -1,6 +1,5 @@
 /** How often rules decided, in the storage contract. */
 
-/** Decisions of one rule on one day. */
 export interface RuleHits {
   readonly policy: string
   /** Empty: the default of the policy. */

@@ -11,7 +11,6 @@ export interface ChatIdentity {
 export interface IdentityTable {
   /** Of one agent, in the order of provider, team and user. */
   of(agentId: string): Promise<readonly ChatIdentity[]>
-  /** The agent that has the account. */
   holder(identity: ChatIdentity): Promise<string | undefined>
   /** Replaces all of an agent. The entry gets `before` and `after`. `taken`: another agent has one of them. */
   set(agentId: string, identities: readonly ChatIdentity[], entry: AuditEntry): Promise<'stored' | 'notFound' | 'taken'>

@@ -21,7 +21,6 @@ export interface PolicyTable {
   apply(edits: readonly PolicyEdit[]): Promise<void>
 }
 
-/** One of several changes. */
 export interface PolicyEdit {
   readonly name: string
   /** Undefined removes it. `createdAt` of one that is stored stays. */

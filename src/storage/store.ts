@@ -43,7 +43,6 @@ export type { ToolDigests, ToolTable } from './tools.ts'
 export type HitlStatus = 'Pending' | 'Approved' | 'Denied' | 'Withdrawn' | 'Expired'
 /** Who causes a call: people must be able to decide and to revoke while agents keep the database busy. */
 export type CallerKind = 'people' | 'agents'
-/** State of the replay of an approved request. */
 export type ReplayState = 'inFlight' | 'completed' | 'failed' | 'unknown'
 
 /** The visible part of a held request: everything in it is redacted or sealed. */
@@ -94,7 +93,6 @@ export interface HitlState {
   readonly comment: string | null
   /** Status code of the upstream's answer to the replay. */
   readonly responseStatus: number | null
-  /** Whether an answer is stored for the agent. */
   readonly responseStored: boolean
 }
 
@@ -120,7 +118,6 @@ export type HitlEnd = Pick<HitlState, 'status' | 'decidedBy'> & {
   readonly decidedAt: number
 }
 
-/** Place in the history. */
 export type PastCursor = { readonly decidedAt: number; readonly id: string }
 
 /** `before`: only items before this place. */
@@ -139,7 +136,6 @@ export interface HitlFilter {
   /** Host name without port, in any case. */
   readonly host?: string
   readonly rule?: string
-  /** Only items after this one. */
   readonly after?: Pick<HitlRecord, 'createdAt' | 'id'> | undefined
   readonly limit?: number
 }
@@ -200,7 +196,6 @@ export interface HitlTable {
   history(page: HitlPastQuery, filter?: HitlPastFilter): Promise<Looked<HitlPast, PastCursor>>
   /** How items ended since then, latest first. Of more than 5,000 the latest: then `isWhole` is false. */
   ends(since: number): Promise<{ readonly ends: readonly HitlEnd[]; readonly isWhole: boolean }>
-  /** When the oldest pending and unexpired one was made. */
   oldestPending(now: number): Promise<number | undefined>
   countPending(now: number): Promise<number>
   sealed(id: string): Promise<Uint8Array | undefined>

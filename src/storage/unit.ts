@@ -27,7 +27,6 @@ export interface Unit {
   readonly db: Db
   /** Id of this gateway among those that share the store. No space. */
   readonly gateway: string
-  /** Adds an entry to the audit trail. */
   audit(entry: AuditEntry): void
   /** Tells the followers of the feed. */
   change(change: StoreChange): void

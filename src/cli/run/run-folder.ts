@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { asError } from '../../base/as-error.ts'
 
-/** Whether a process of this system is there. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)

@@ -63,7 +63,6 @@ const dialogs = { Policy: PolicyDialog, Roles: RolesDialog, Tags: TagsDialog, Se
 
 const assignments = (['Policy', 'Roles', 'Tags', 'Secret'] as const).map(name => ({ name, tone: undefined }))
 
-/** What an admin can do with an agent as it is now. */
 export function actionsFor({ status }: Agent): readonly Action[] {
   switch (status) {
     case 'Active':

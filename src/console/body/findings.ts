@@ -7,7 +7,6 @@ export interface Marking {
   readonly detector?: string | undefined
   /** How the value is another one than before. */
   readonly change?: string | undefined
-  /** Whether it is what the person looks for. */
   readonly isMatch?: boolean | undefined
 }
 

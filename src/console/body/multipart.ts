@@ -105,7 +105,6 @@ class Reader {
     return { parts, around: [before, after].filter(({ from, to }) => to > from) }
   }
 
-  /** The next line that is a delimiter. */
   #next(from: number): { readonly from: number; readonly to: number; readonly isLast: boolean } | undefined {
     const isFirst = from === 0 && this.#text.startsWith(this.#delimiter)
     // A line may begin right behind another one.

@@ -1,6 +1,5 @@
 /** Long work in turns, between which the page answers the person. */
 
-/** Length of a turn, milliseconds. */
 const turnMs = 20
 
 export const turn = (): Promise<void> => new Promise(resolve => setTimeout(resolve))

@@ -6,7 +6,6 @@ import { placeOf } from './url.ts'
 
 interface Value {
   readonly text: string
-  /** Where it is in the body. */
   readonly at?: Range
 }
 

@@ -41,7 +41,6 @@ export function Accounts({ name }: { readonly name: string }) {
 interface AccountProps {
   readonly name: string
   readonly account: Account
-  /** Whether this person may connect it. */
   readonly mayChange: boolean
   readonly onChanged: () => void
 }

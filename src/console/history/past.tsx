@@ -8,7 +8,6 @@ import { hrefOf } from '../router.ts'
 import { mayRead } from '../session.ts'
 import type { PastRequest } from '../types.ts'
 
-/** One request that no longer waits. */
 export function Past({ past }: { readonly past: PastRequest }) {
   const { id, method, url, status, agentId, agentName, rule, policyName, comment, decidedAt, timestamp } = past
   const words = whatOf(past)

@@ -6,7 +6,6 @@ import { effects } from '../policies/effects.ts'
 import type { Effect, RuleDraft } from '../types.ts'
 
 export interface Order {
-  /** A held request. */
   readonly hitl: string | undefined
   /** Where there is none: an agent, and a shape that was recorded of it. */
   readonly agent: string | undefined

@@ -74,7 +74,6 @@ interface PagesProps {
   readonly many?: string
 }
 
-/** The number of the page that the route asks for. */
 export const pageNumber = (): number => Math.max(1, Math.floor(Number(search.value.get('page'))) || 1)
 
 /** From one page of a list to the others, and on to what the gateway has not looked at. */

@@ -9,7 +9,6 @@ import { Failed, Loading } from './states.tsx'
 
 interface FrameProps {
   readonly title: ComponentChildren
-  /** Beside the title. */
   readonly aside?: ComponentChildren
   readonly children: ComponentChildren
 }

@@ -5,7 +5,6 @@ interface TimeLeftProps {
   /** ISO 8601. */
   readonly from: string
   readonly until: string
-  /** Whether a bar shows it, too. */
   readonly hasBar?: boolean
 }
 

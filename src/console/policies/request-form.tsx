@@ -7,7 +7,6 @@ interface FormProps {
   readonly onEnter?: () => void
 }
 
-/** A described request, as it is typed. */
 export function RequestForm({ draft, onInput, onEnter }: FormProps) {
   const id = useId()
   const line = (name: 'method' | 'url', label: string) => (

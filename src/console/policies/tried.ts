@@ -13,7 +13,6 @@ export interface TrialTerms {
   readonly days: number | undefined
   /** Name of the policy in force; undefined: there is none. */
   readonly inForce: string | undefined
-  /** Whether rules in shadow decide. */
   readonly withShadow: boolean
 }
 

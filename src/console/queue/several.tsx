@@ -5,7 +5,6 @@ import { opened } from './opened.ts'
 import { SeveralDialog } from './several-dialog.tsx'
 import type { Verdict } from './several-verdicts.ts'
 
-/** One verdict on several requests. */
 export function Several() {
   const [asks, setAsks] = useState<Verdict>()
   const views = chosenRows.value.map(({ view }) => view)

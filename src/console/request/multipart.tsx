@@ -8,7 +8,6 @@ import { useSome } from '../parts/some.tsx'
 import { Text } from '../parts/text.tsx'
 import { sizeText } from '../text.ts'
 
-/** Draws the content of a part. */
 type Draw = (body: ReadBody, name: string) => ComponentChildren
 
 interface PartsProps {

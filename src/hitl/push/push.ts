@@ -23,7 +23,6 @@ export interface PushOptions extends PushParts, Omit<VapidOptions, 'store'> {
 
 export interface Push {
   readonly receivers: readonly Receiver[]
-  /** The key with which browsers subscribe. */
   publicKey(): Promise<string>
   /** Undefined once it is kept. */
   subscribe(agentId: string, asked: BrowserSubscription, by: Author): Promise<Refusal | undefined>

@@ -44,7 +44,6 @@ export function verdictsOn(item: HitlBrief, { verdicts, isOpen }: RequestSight):
 const names = { approve: 'Approve', deny: 'Deny' }
 const styles = { approve: 'primary', deny: 'danger' }
 
-/** The message about a request that waits. */
 export function requestMessage(item: HitlBrief, sight: RequestSight) {
   const notice = noticeOfRequest(item, sight)
   const open = { type: 'button', action_id: 'open', text: plain('Open'), url: notice.link }

@@ -22,5 +22,4 @@ export const searchForList = (): TextSearch => new TextSearch(listName, longestN
 const endpoint = /event:[ \t]*endpoint/
 const longestEndpoint = 64
 
-/** Searches a stream for its event `endpoint`. */
 export const searchForEndpoint = (): TextSearch => new TextSearch(endpoint, longestEndpoint)

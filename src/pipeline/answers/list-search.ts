@@ -42,7 +42,6 @@ const onlySpace = /^(?:\xef\xbb\xbf)?[ \t\r\n]*$/
 
 /** Leading white space that is skipped, bytes. */
 const longestSpace = 1_024
-/** Bytes that are searched in one step. */
 const pieceBytes = 65_536
 const stepsPerPiece = 8_192
 /** Longer bodies, and bodies of more values, are not parsed. Servers may accept them, so their text is searched instead. */

@@ -10,7 +10,6 @@ import { isCoded } from './fields.ts'
 import type { Interest, Tap } from './interest.ts'
 import type { CostOf } from './pricing.ts'
 
-/** What one call of a model used. */
 export interface CallUsage {
   /** `partial`: the answer was cut off, and has a part of the usage. `missing`: it has none. */
   readonly how: 'read' | 'partial' | 'missing'

@@ -157,7 +157,6 @@ export function maxCost(call: SentCall, body: Buffer, parts: BillParts): number 
   return maxCostOf(boundedModel({ provider, target, called, request, bodyBytes: body.length }, false), parts)
 }
 
-/** How the exchange of a metered call ended. */
 export interface CallEnd {
   /** Of the answer; undefined: no head came. */
   readonly status: number | undefined

@@ -36,7 +36,6 @@ export function noteSent({ spend }: Spender, isSent: boolean): void {
   if (spend !== undefined) spend.isSent = isSent
 }
 
-/** How the exchange with the upstream ended. */
 export interface AnswerEnd {
   /** Of the answer; undefined: no head came. */
   readonly status: number | undefined

@@ -54,7 +54,6 @@ export interface MeteredReplay {
   readonly budget: string | undefined
 }
 
-/** An approved request that was answered. */
 export interface AnsweredCall {
   readonly agent: AgentRecord
   readonly target: Target
@@ -67,7 +66,6 @@ export interface AnsweredCall {
 /** Causes that change the trust of an agent. */
 export type TrustEvent = 'success' | 'policyDenial' | 'secretDetected'
 
-/** What the listeners write to. */
 export interface EndParts {
   readonly config: Pick<Config, 'Logging' | 'Metering' | 'Budgets' | 'Recording'>
   readonly clock: Clock

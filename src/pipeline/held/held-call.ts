@@ -89,7 +89,6 @@ export async function answerHeld(exchange: Decided, held: HeldCall, parts: Parts
   return view === undefined ? expired(suspended) : outcomeOf(exchange, view, parts)
 }
 
-/** The wait of a call for a verdict. */
 class Wait {
   readonly #left = new AbortController()
   readonly #ended = Promise.withResolvers<'unknown'>()

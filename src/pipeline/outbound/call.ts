@@ -55,7 +55,6 @@ export interface Call {
 
 /** The parts of a call in which live and approved requests differ. */
 export interface CallKind<C extends Call> {
-  /** The call as rules see it. */
   viewOf(call: C, parts: OutboundParts): RequestHead
   /** The bytes of its body that a decision may read. */
   bodyOf(call: C, parts: OutboundParts): RequestBody | Refusal | Promise<RequestBody | Refusal>

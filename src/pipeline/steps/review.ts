@@ -46,7 +46,6 @@ function heldProblem({ isTunnel, fields }: Decided) {
   return fields.webSocket ? notHeld : undefined
 }
 
-/** Holds the request for a person. */
 function askPerson(exchange: Decided, parts: Parts): StepResult {
   return heldProblem(exchange) ?? hold(exchange, parts)
 }

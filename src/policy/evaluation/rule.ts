@@ -9,7 +9,6 @@ import type { Facts } from '../request/facts.ts'
 import { and, False, not, or, True, type Truth, Unreadable } from '../values/truth.ts'
 import { keysOf, maxPathDepth } from './rule-keys.ts'
 
-/** A rule ready to be asked. */
 export interface CompiledRule {
   readonly rule: Rule
   /** Deny for a rule that names a budget or a credential which is not there. */
@@ -21,7 +20,6 @@ export interface CompiledRule {
   readonly tests: readonly Test[]
   /** What the rule does when it cannot be evaluated. */
   readonly whenUnreadable: Truth
-  /** Undefined when the rule has none. */
   readonly title: Title | undefined
   /** Undefined when nobody may approve in a chat. */
   readonly chatFields: readonly Field[] | undefined

@@ -128,7 +128,6 @@ const past = Number.MAX_SAFE_INTEGER
 /** The rules of a policy that can match a request, in order: merges the lists of the index that the request falls into. */
 class Candidates {
   readonly #lists: (readonly number[])[] = []
-  /** Next position in each list. */
   readonly #positions: number[] = []
   #count = 0
 

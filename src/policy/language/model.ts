@@ -144,7 +144,6 @@ export function appliesUnread(policy: Policy, rule: Rule): boolean {
   return chosen === 'match' || (chosen === 'failSafe' && rule.effect !== 'Allow')
 }
 
-/** The effect that restricts more. */
 export function stricter(left: Effect, right: Effect): Effect {
   return strictness[left] >= strictness[right] ? left : right
 }

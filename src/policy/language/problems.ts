@@ -1,4 +1,3 @@
-/** One mistake in a policy document. */
 export interface PolicyProblem {
   /** `E_...`, stable. */
   readonly code: ProblemCode

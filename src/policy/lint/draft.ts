@@ -1,6 +1,5 @@
 import { isRecord, type PathStep, parsePath } from '../values/path.ts'
 
-/** A request under construction. */
 export interface RequestDraft {
   /** Empty: GET, or POST when there is a body. */
   method: string

@@ -20,7 +20,6 @@ const workOfPair = 8
 interface Search {
   readonly examined: Examined
   readonly narrowing: Narrowing
-  /** Work done so far. */
   work: number
 }
 
@@ -72,7 +71,6 @@ function warningsAt(search: Search, place: number): LintWarning[] {
   return [examined.warn('W_WITNESS', rule, `rule ${name} decides a request made from the conditions of this one`)]
 }
 
-/** Facts for which a rule certainly holds. */
 function witnessFacts(draft: RequestDraft, rule: CompiledRule): Facts | undefined {
   const made = requestOf(draft)
   const facts = made && factsOf(made)

@@ -19,7 +19,6 @@ export interface RecordedRequest {
   /** Status that the agent got; 0 when it got none. */
   readonly status: number
   readonly verdict: 'approved' | 'denied' | null
-  /** Names of the signals of its risk. */
   readonly signals: readonly string[]
   /** Absent: it is one request. */
   readonly counted?: CountedRequests

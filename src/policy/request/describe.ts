@@ -18,7 +18,6 @@ export interface RequestDescription {
     readonly body?: unknown
     readonly destinationIp?: string
     readonly clientIp?: string
-    /** Bytes of the body that may be held. */
     readonly bodyLimit?: number
     readonly risk?: number
     /** `llm.costAtMost`; absent: not known for a POST, and there is none for other requests. */

@@ -160,14 +160,12 @@ export interface RiskInterval {
   readonly high: number
 }
 
-/** One signal of the risk score that fired. */
 export interface RiskSignal {
   readonly signal: string
   readonly points: number
   readonly detail?: string
 }
 
-/** Computes `risk.score`. */
 export interface RiskSource {
   /** The score itself once the body is known. */
   interval(facts: Facts): RiskInterval

@@ -60,7 +60,6 @@ const stepsPerPart = 24
 /** Maximum of different names of one form. */
 const maxNames = 10_000
 
-/** A pair that is being read. */
 interface OpenPair {
   readonly end: number
   readonly isDoubtful: boolean

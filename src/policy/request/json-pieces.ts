@@ -246,11 +246,9 @@ interface ContainerFrame {
   readonly container: unknown[] | Record<string, unknown>
   /** Whether a comma or the end comes next. */
   hasRead: boolean
-  /** Members of an object that were read. */
   members: number
 }
 
-/** A string that is being read. */
 interface OpenString {
   /** As far as its parts were read. */
   value: string

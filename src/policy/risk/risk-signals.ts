@@ -141,7 +141,6 @@ function isNewHost(facts: Facts): boolean {
   return facts.activity !== undefined && !facts.activity.hostSeen(facts.request.host)
 }
 
-/** One search for all pieces of a list. */
 const searches = new WeakMap<readonly string[], RegExp>()
 
 function searchFor(pieces: readonly string[]): RegExp {
@@ -238,5 +237,4 @@ export const bodySignals: readonly Signal[] = [
   when('unreadable-body', facts => unreadableKinds.includes(facts.body?.kind ?? 'none')),
 ]
 
-/** Number of signals that find secrets. */
 export const secretSignals = 1

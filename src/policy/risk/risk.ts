@@ -138,13 +138,11 @@ function sumOfOrigin(facts: Facts, settings: RiskSettings): Sum {
   return sum
 }
 
-/** For callers that need no risk. */
 export const noRisk: RiskSource = new RiskAssessment({ ...defaultRisk, score: 0 })
 
 /** Whether there is a body, or one may still come. */
 const mayHaveBody = ({ bodySize }: Facts): boolean => bodySize !== 0
 
-/** Whether there is a body that is known. */
 function mayAsk(facts: Facts): boolean {
   return facts.body !== undefined && mayHaveBody(facts)
 }

@@ -92,7 +92,6 @@ const lastSteps: ReadonlyMap<string, LastKind> = new Map([
   ['@keys', 'keys'],
 ])
 
-/** Whether nothing may follow the step. */
 export function isLast({ kind }: PathStep): boolean {
   return kind === 'size' || kind === 'type' || kind === 'keys'
 }

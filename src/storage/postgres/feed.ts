@@ -104,7 +104,6 @@ export class PostgresFeeds {
     this.#left.promise.catch(() => {})
   }
 
-  /** What this gateway knows of all. */
   get fleet(): FleetReading {
     const { self, clock } = this.#options
     const { all: peers, fencedAfter } = this.#peers

@@ -17,7 +17,6 @@ export interface Inspection {
   readonly missing: readonly string[]
   /** Whether a start runs them. */
   readonly migrates: boolean
-  /** Whether the user may create what is missing. */
   readonly mayCreate: boolean
   /** What the user may not do: `insert into agents`. */
   readonly lacks: readonly string[]

@@ -59,9 +59,7 @@ export interface PostgresOptions {
   readonly onLoss?: LossOptions
 }
 
-/** A store that several gateways share. */
 export interface SharedStore extends Store {
-  /** Whether this gateway may serve. */
   readonly fence: Fence
   /** Shows the other gateways what need not be exact. */
   readonly board: Board

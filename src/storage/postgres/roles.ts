@@ -5,7 +5,6 @@ import { prepareDatabase, quoted } from './migrate.ts'
 import { type PostgresSettings, parseAddress } from './settings.ts'
 
 export interface Migrated {
-  /** Names of the steps that were run. */
   readonly steps: readonly string[]
   /** Who may run gateways now; undefined when the owner does. */
   readonly role: string | undefined

@@ -22,7 +22,6 @@ import type { WorkerOptions } from './protocol.ts'
 import { createTriggers } from './triggers.ts'
 import { isCurrent, versionProblem } from './version.ts'
 
-/** The steps of a file. */
 export const migrations: Record<string, Migration> = {
   ...createMigrations({ bytes: 'blob', count: 'integer' }),
   '0001-triggers': { up: createTriggers },

@@ -30,7 +30,6 @@ export interface Done {
 
 export type StorageReply = Done | { readonly failure: string }
 
-/** Calls of the main thread. */
 export interface StorageCalls {
   /**
    * First, and once: opens the database. Resolves with what was done because an older database was brought back. Rejects
@@ -44,7 +43,6 @@ export interface StorageCalls {
   close(): Promise<void>
 }
 
-/** Messages of the storage thread. */
 export interface StorageNews {
   /** Nothing more is written, and why. */
   fault(why: string): void

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { Operations } from '../methods.ts'
 
-/** Rows that one statement writes. */
 const maxRows = 500
 
 export const hits: Operations<'hits'> = {

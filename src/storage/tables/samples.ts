@@ -2,7 +2,6 @@ import type { Operations } from '../methods.ts'
 import type { Db } from '../schema.ts'
 import type { SampleLimits, StoredSample } from '../shapes.ts'
 
-/** Samples of whole requests. */
 export const samples: Pick<Operations<'shapes'>, 'keepSamples' | 'samples'> = {
   async keepSamples(unit, all, limits) {
     await unit.alone('shapes')

@@ -44,7 +44,6 @@ function formatOf(path: string): MatchedFormat | undefined {
   return undefined
 }
 
-/** Names of a call of a model, for traces. */
 export interface ModelNames {
   readonly provider: ModelFormat['provider']
   /** Undefined when servers could read it differently. */
@@ -186,7 +185,6 @@ export function llmMessages(facts: Facts): unknown {
   })
 }
 
-/** The roles that occur in the conversation. */
 export function llmRoles(facts: Facts): unknown {
   return ofBody(facts, body => {
     const found = present(body, messageKeys)

@@ -20,7 +20,6 @@ interface State {
   readonly isMatch: boolean
 }
 
-/** A compiled pattern. */
 export class Regex {
   readonly #automaton: Automaton
 
