@@ -90,10 +90,11 @@ export interface StoredParts extends Pick<EditParts, 'language' | 'active' | 'kn
 /** Puts policies of the API in force as the store has them. Call one at a time. */
 function followStored({ language, active, known, onUnreadable }: StoredParts) {
   async function read(record: PolicyRecord): Promise<PolicyEntry | undefined> {
-    const entry = known.get(record.document)
-    if (entry !== undefined) return { ...entry, createdAt: record.createdAt, updatedAt: record.updatedAt }
+    const { document: stored, createdAt } = record
+    const entry = known.get(stored)
+    if (entry !== undefined) return { ...entry, createdAt, stored }
     const prepared = await prepareInput(language, inputOf(record))
-    if ('entry' in prepared) return prepared.entry
+    if ('entry' in prepared) return { ...prepared.entry, stored }
     onUnreadable?.(prepared.lines)
     return undefined
   }
@@ -117,12 +118,11 @@ function followStored({ language, active, known, onUnreadable }: StoredParts) {
   }
 }
 
-function inputOf({ name, document, createdAt, updatedAt }: PolicyRecord): PolicyInput {
+function inputOf({ name, document, createdAt }: PolicyRecord): PolicyInput {
   return {
     source: 'api',
     document: JSON.parse(document),
     createdAt,
-    updatedAt,
     where: () => `policy ${name} of the API`,
   }
 }

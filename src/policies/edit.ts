@@ -67,17 +67,17 @@ export async function replacePolicy(parts: EditParts, name: string, document: ob
   const before = editable(active, name)
   if (isRefusal(before)) return before
   if (by.versions?.includes(before.compiled.version) === false) return changedBefore
-  const updatedAt = Math.max(clock.now(), (before.updatedAt ?? 0) + 1)
-  const entry = await prepareEdit(parts, withName(name, document), before.createdAt, updatedAt)
+  const entry = await prepareEdit(parts, withName(name, document), before.createdAt)
   if (isRefusal(entry)) return entry
   if (entry.document.name !== name)
     return refuseProblems([{ code: 'E_NAME', path: 'name', message: `must be ${name}, as in the path` }])
-  const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt }
+  const now = clock.now()
+  const record = { name, document: JSON.stringify(entry.document), createdAt: before.createdAt, updatedAt: now }
   const versions = { before: before.compiled.version, after: entry.compiled.version }
   const details = { ...versions, ...reasonsOf(by, name), document: entry.document }
-  const audit = { at: clock.now(), ...actorOf(by), action: 'policy.replace', subject: name, details }
+  const audit = { at: now, ...actorOf(by), action: 'policy.replace', subject: name, details }
   const stored = await keep(parts, entry, record, () =>
-    store.policies.update(record, audit, by.versions && before.updatedAt),
+    store.policies.update(record, audit, by.versions && before.stored),
   )
   if (stored === 'stale') return changedBefore
   return stored === 'notFound' ? refuse('not_found') : entry
@@ -122,7 +122,7 @@ export async function removePolicy(
   if (user !== undefined) return refuse('in_use', `The policy is still named by ${user}.`)
   const details = { before: before.compiled.version }
   const audit = { at: clock.now(), ...actorOf(by), action: 'policy.remove', subject: name, details }
-  const stored = await store.policies.remove(name, audit, by.versions && before.updatedAt)
+  const stored = await store.policies.remove(name, audit, by.versions && before.stored)
   if (stored === 'stale') return changedBefore
   return stored === 'notFound' ? refuse('not_found') : { removed: name }
 }
@@ -132,9 +132,8 @@ export async function prepareEdit(
   parts: Pick<EditParts, 'language'>,
   document: unknown,
   createdAt: number,
-  updatedAt = createdAt,
 ): EditResult {
-  const entry = await prepare(parts.language, { source: 'api', document, createdAt, updatedAt, where: path => path })
+  const entry = await prepare(parts.language, { source: 'api', document, createdAt, where: path => path })
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 

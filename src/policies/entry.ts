@@ -13,15 +13,14 @@ export interface PolicyEntry {
   readonly compiled: CompiledPolicy
   /** Milliseconds since the epoch. */
   readonly createdAt: number
-  /** Of the API only; grows with each version. */
-  readonly updatedAt: number | undefined
+  /** Its text in the store; of the API only. */
+  readonly stored?: string
 }
 
 export interface PolicyInput {
   readonly source: PolicySource
   readonly document: unknown
   readonly createdAt: number
-  readonly updatedAt?: number
   /** Names a place in it for the operator: `policies/x.yaml:8:5`. */
   readonly where: (path: string) => string
 }
@@ -35,12 +34,12 @@ export interface PreparedSet {
 /** Checks and compiles one document. */
 export async function prepare(
   language: LanguageOptions,
-  { source, document, createdAt, updatedAt }: PolicyInput,
+  { source, document, createdAt }: PolicyInput,
 ): Promise<PolicyEntry | readonly PolicyProblem[]> {
   const parsed = await parsePolicyInTurns(document, language)
   if ('problems' in parsed) return parsed.problems
   const compiled = await compilePolicy(parsed.policy, language)
-  return { source, document: formatPolicy(parsed.policy), compiled, createdAt, updatedAt }
+  return { source, document: formatPolicy(parsed.policy), compiled, createdAt }
 }
 
 /** A document that was checked: the policy and where it is named, or a line for each mistake. */

@@ -64,21 +64,17 @@ export async function pushPolicies(parts: EditParts, push: PolicyPush, by: Polic
   return { created: namesOf(created), replaced: namesOf(replaced), removed, unchanged: namesOf(unchanged) }
 }
 
-/** Another time than that of the policy that it replaces: who read that must not replace this one. */
-const later = ({ active }: EditParts, { document: { name }, createdAt }: PolicyEntry): number =>
-  Math.max(createdAt, (active.editable.get(name)?.updatedAt ?? 0) + 1)
-
 const nameOf = ({ document }: PolicyEntry): string => document.name
 const namesOf = (entries: readonly PolicyEntry[]) => entries.map(nameOf)
 
 function editOf(
-  { document, compiled, createdAt, updatedAt = createdAt }: PolicyEntry,
+  { document, compiled, createdAt }: PolicyEntry,
   audit: Omit<PolicyEdit['entry'], 'subject' | 'details'>,
   more: object,
 ): PolicyEdit {
   const { name } = document
   const details = { ...more, after: compiled.version, document }
-  const policy = { name, document: JSON.stringify(document), createdAt, updatedAt }
+  const policy = { name, document: JSON.stringify(document), createdAt, updatedAt: createdAt }
   return { name, policy, entry: { ...audit, subject: name, details } }
 }
 
@@ -94,7 +90,7 @@ async function prepareAll(parts: EditParts, documents: readonly unknown[]): Prom
       errors.push(...entry.map(({ code, path, message }) => ({ field: place(path), message, code })))
     } else if (entries.has(entry.document.name)) {
       errors.push({ field: place('name'), message: 'must not be that of another policy', code: 'E_NAME' })
-    } else entries.set(entry.document.name, { ...entry, updatedAt: later(parts, entry) })
+    } else entries.set(entry.document.name, entry)
   }
   return errors.length > 0 ? refuse('invalid_policy', undefined, { errors }) : [...entries.values()]
 }

@@ -13,10 +13,10 @@ export interface PolicyRecord {
 export interface PolicyTable {
   all(): Promise<readonly PolicyRecord[]>
   insert(policy: PolicyRecord, entry: AuditEntry): Promise<'stored' | 'exists'>
-  /** @param from `updatedAt` of the record that is replaced; absent: any. `stale`: it is another one */
-  update(policy: PolicyRecord, entry: AuditEntry, from?: number): Promise<'stored' | 'notFound' | 'stale'>
+  /** @param from text of the record that is replaced; absent: any. `stale`: it is another one */
+  update(policy: PolicyRecord, entry: AuditEntry, from?: string): Promise<'stored' | 'notFound' | 'stale'>
   /** `from` as in `update`. */
-  remove(name: string, entry: AuditEntry, from?: number): Promise<'removed' | 'notFound' | 'stale'>
+  remove(name: string, entry: AuditEntry, from?: string): Promise<'removed' | 'notFound' | 'stale'>
   /** All of them, whatever is stored under these names. */
   apply(edits: readonly PolicyEdit[]): Promise<void>
 }

@@ -4,6 +4,7 @@ import { startControl } from '../fixtures/control.ts'
 const control = await startControl(t)
 
 const by = { actor: 'x', requestId: null }
+const audited = (subject: string) => ({ ...by, at: 0, action: 'policy.replace', subject, details: {} })
 
 t.test('a policy is replaced whole; its time of creation stays', async t => {
   const { call, admin, book, clock, store } = control
@@ -32,7 +33,7 @@ t.test('the name in the body may be left out, and may not be another one', async
 })
 
 t.test('of two authors who began from one version the second changes nothing', async t => {
-  const { call, admin, book, store } = control
+  const { call, admin, book } = control
   await book.create({ name: 'seen' }, by)
   const { headers } = await call('GET', '/policies/seen', { token: admin.token })
   const put = (tag: string, description: string) =>
@@ -46,31 +47,28 @@ t.test('of two authors who began from one version the second changes nothing', a
   t.equal(book.entry('seen')?.document.description, 'first')
   t.equal((await put(`"other", ${first.headers.get('etag')}`, 'third')).status, 200)
   t.equal((await put('*', 'fourth')).status, 200)
-  const [record] = (await store.policies.all()).filter(({ name }) => name === 'seen')
-  const entry = { at: 0, actor: 'x', action: 'policy.replace', subject: 'seen', requestId: null, details: {} }
-  t.equal(await store.policies.update(record!, entry, record!.updatedAt - 1), 'stale')
 })
 
-t.test('what is pushed at the same time, or by a clock that is behind, is another version, too', async t => {
-  const { book, clock, store } = control
-  const timeOf = async () => (await store.policies.all()).find(({ name }) => name === 'pushed')!.updatedAt
-  const push = (description: string) => book.push({ policies: [{ name: 'pushed', description }], prune: false }, by)
-  await push('first')
-  const times = [await timeOf()]
-  for (const description of ['second', 'third']) {
-    await push(description)
-    times.push(await timeOf())
-  }
-  t.strictSame(times, [clock.now(), clock.now() + 1, clock.now() + 2])
+t.test('another policy in its place is another version, although its time is the same', async t => {
+  const { book, store } = control
+  await book.create({ name: 'again', description: 'first' }, by)
+  const { stored = '', compiled } = book.entry('again')!
+  await book.remove('again', by)
+  await book.create({ name: 'again', description: 'second' }, by)
+  const [record] = (await store.policies.all()).filter(({ name }) => name === 'again')
+  t.match(await book.remove('again', { ...by, versions: [compiled.version] }), { refusal: 'not_as_seen' })
+  t.equal(await store.policies.update(record!, audited('again'), stored), 'stale', 'nor where another gateway has it')
+  t.equal(await store.policies.remove('again', audited('again'), stored), 'stale')
+  t.equal(await store.policies.remove('again', audited('again'), record!.document), 'removed')
 })
 
-t.test('what is in force has the times of the store', async t => {
+t.test('what is in force is what the store has', async t => {
   const { book, clock, store } = control
   await book.create({ name: 'older' }, by)
   clock.advance(60_000)
   await book.push({ policies: [{ name: 'older', description: 'new' }], prune: false }, by)
-  const { createdAt, updatedAt } = (await store.policies.all()).find(({ name }) => name === 'older')!
-  t.match(book.entry('older'), { createdAt, updatedAt })
+  const { createdAt, document } = (await store.policies.all()).find(({ name }) => name === 'older')!
+  t.match(book.entry('older'), { createdAt, stored: document })
   t.equal(createdAt, clock.now() - 60_000)
 })
 

@@ -39,7 +39,8 @@ t.test('policies of the API come back after a restart, types of values and all',
   t.equal(first.entry('kept')?.compiled, 'compiled' in made && made.compiled, 'it is not compiled again')
   const again = createBook(options)
   t.teardown(await again.follow())
-  const { compiled, ...entry } = again.entry('kept')!
+  const { compiled, stored, ...entry } = again.entry('kept')!
+  t.equal(stored, JSON.stringify(entry.document))
   t.match(made, entry)
   t.match(entry.document, { default: 'Hitl', rules: [{ effect: 'Allow', conditions: [{ value: '8080' }] }] })
   t.strictSame(compiled.policy.rules[0]?.conditions, [

@@ -28,7 +28,7 @@ export const policies: Operations<'policies'> = {
       .set({ document: policy.document, updatedAt: policy.updatedAt })
       .where('name', '=', policy.name)
       .returning(policyColumns)
-    const row = await (from === undefined ? stored : stored.where('updatedAt', '=', from)).executeTakeFirst()
+    const row = await (from === undefined ? stored : stored.where('document', '=', from)).executeTakeFirst()
     if (row === undefined) return from === undefined ? 'notFound' : 'stale'
     unit.audit(entry)
     unit.change({ table: 'policies', key: policy.name, now: row })
@@ -39,7 +39,7 @@ export const policies: Operations<'policies'> = {
     const removed = unit.db.deleteFrom('policies').where('name', '=', name)
     const { numDeletedRows } = await (from === undefined
       ? removed
-      : removed.where('updatedAt', '=', from)
+      : removed.where('document', '=', from)
     ).executeTakeFirst()
     if (numDeletedRows === 0n) return from === undefined ? 'notFound' : 'stale'
     unit.audit(entry)
