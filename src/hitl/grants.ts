@@ -36,10 +36,10 @@ export interface UsedGrant {
   readonly key: TakenKey | undefined
 }
 
-/** What a request has used that begins again: the grant unless it was withdrawn, and the key unless the request was sent. */
+/** What a request has used that begins again: the grant unless it was withdrawn, and the use of it unless the request was sent. */
 interface EarlierUse {
   readonly grant?: GrantRecord | undefined
-  readonly key?: TakenKey | undefined
+  readonly unsent?: UsedGrant | undefined
 }
 
 export type Grants = ReturnType<typeof createGrants>
@@ -55,6 +55,7 @@ type GrantOptions = Pick<HitlOptions, 'clock' | 'settings'> & {
 
 export function createGrants(options: GrantOptions) {
   const { store, clock } = options
+  const giveBack = giveBackTo(options)
   return {
     /** Whether a grant covers a request that would be held. Its use may fail nevertheless: others use it, or it runs out. */
     covers: (held: Suspension, before?: GrantRecord) =>
@@ -67,11 +68,11 @@ export function createGrants(options: GrantOptions) {
      * Uses one grant for a request that would be held; undefined when none covers it. `already_exists` when
      * a grant let a request with its key pass. `store_unavailable` when the use cannot be recorded: then it must not pass.
      *
-     * @param before stands for a use while its grant covers the request; otherwise its key is freed
+     * @param before stands for a use while its grant covers the request; otherwise what was not sent is given back
      */
-    use: (held: Suspension, before: EarlierUse = {}) => orUnavailable(use(options, held, before)),
-    /** Frees the key of a request that a grant let pass and that was not sent. */
-    releaseKey: (key: TakenKey) => orUnavailable(store.grants.releaseKey(key).then(() => undefined)),
+    use: (held: Suspension, before: EarlierUse = {}) => orUnavailable(use({ ...options, giveBack }, held, before)),
+    /** Gives back the use of a grant, and its key, by a request that was not sent. */
+    giveBack: (used: UsedGrant, requestId: string | null) => orUnavailable(giveBack(used, requestId)),
     /** Active ones, oldest first. */
     list: (filter?: GrantFilter) => store.grants.list(clock.now(), filter),
     /** `not_found` when no grant has that id. */
@@ -88,14 +89,14 @@ export function createGrants(options: GrantOptions) {
  * refused here: if it is freed now, the queue would hold a request that a grant covers.
  */
 async function use(
-  options: GrantOptions,
+  options: GrantOptions & { readonly giveBack: GiveBackUse },
   held: Suspension,
   before: EarlierUse,
 ): Promise<UsedGrant | Refusal | undefined> {
   const { store, clock, settings } = options
   const { idempotencyKey: key, agent } = held
-  if (isCovered(held, before.grant, clock.now())) return { grant: before.grant, key: before.key }
-  if (before.key !== undefined) await store.grants.releaseKey(before.key)
+  if (isCovered(held, before.grant, clock.now())) return { grant: before.grant, key: before.unsent?.key }
+  if (before.unsent !== undefined) await options.giveBack(before.unsent, held.requestId)
   const grants = await covering(options, held)
   const now = clock.now()
   const expiresAt = now + settings.RetentionSeconds * 1_000
@@ -107,6 +108,27 @@ async function use(
     if (used !== undefined) return { grant: used, key: taken }
   }
   return undefined
+}
+
+type GiveBackUse = (use: UsedGrant, requestId: string | null) => Promise<undefined>
+
+/** Uses of one grant that a gateway gives back at most: an agent can leave again and again, and each time the audit trail grows. */
+const maxGivenBack = 20
+
+/** Keys are freed always. */
+function giveBackTo({ store, clock }: GrantOptions): GiveBackUse {
+  const given = new Map<string, { times: number; readonly expiresAt: number }>()
+  return async ({ grant: { id, agentId, expiresAt }, key }, requestId) => {
+    const at = clock.now()
+    for (const [other, ended] of given) if (ended.expiresAt <= at) given.delete(other)
+    const of = given.get(id) ?? { times: 0, expiresAt }
+    if (of.times < maxGivenBack) {
+      given.set(id, of)
+      of.times += 1
+      const entry = { at, actor: agentId, requestId, action: 'hitl.grant.giveBack', subject: id, details: {} }
+      await store.grants.giveBack(id, key, entry)
+    } else if (key !== undefined) await store.grants.releaseKey(key)
+  }
 }
 
 async function covering({ store, clock }: GrantOptions, held: Suspension): Promise<readonly GrantRecord[]> {

@@ -6,6 +6,7 @@ import type { Refusal } from '../base/refusals.ts'
 import type { Target } from '../base/target.ts'
 import type { PickedCredential } from '../credentials/credentials.ts'
 import { type SubjectToken, subjectTokenOf } from '../credentials/subject-token.ts'
+import type { UsedGrant } from '../hitl/grants.ts'
 import type { HeldBudget } from '../hitl/model.ts'
 import type { ProxyIncoming } from '../http/accept.ts'
 import type { Addressing } from '../http/addressing.ts'
@@ -16,7 +17,7 @@ import type { Decision } from '../policy/evaluation/decision.ts'
 import type { Rulebook } from '../policy/evaluation/rulebook.ts'
 import type { Effect } from '../policy/language/model.ts'
 import type { SpendFacts } from '../policy/request/input.ts'
-import type { AgentRecord, GrantRecord, TakenKey } from '../storage/store.ts'
+import type { AgentRecord, GrantRecord } from '../storage/store.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
 import type { Claims } from '../tokens/verify.ts'
 import type { Resolution } from '../upstream/resolve.ts'
@@ -147,8 +148,8 @@ export class Exchange {
   grantId: string | undefined = undefined
   /** The same, while that use of it stands: it is not counted again when the request begins again. */
   usedGrant: GrantRecord | undefined = undefined
-  /** The idempotency key that the use of the grant took; undefined once the request leaves. */
-  takenKey: TakenKey | undefined = undefined
+  /** That use, with the idempotency key that it took, until the request leaves; also of a grant that was withdrawn since. */
+  unsentUse: UsedGrant | undefined = undefined
   ending: Ending | undefined = undefined
   upstreamStatus: number | undefined = undefined
   isEventStream = false

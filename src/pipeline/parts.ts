@@ -88,7 +88,7 @@ export interface Parts {
   readonly metrics: Metrics
   /** Records the tools that are listed to an agent. */
   readonly noteTools: ToolNotes['note']
-  readonly grants: Pick<Grants, 'covers' | 'use' | 'releaseKey'>
+  readonly grants: Pick<Grants, 'covers' | 'use' | 'giveBack'>
   readonly queue: Pick<Queue, 'suspend' | 'checkKey' | 'waitAsCall' | 'cancelCall' | 'answer'>
   /** Undefined when traces are not recorded. */
   readonly tracing: Tracing | undefined

@@ -17,7 +17,7 @@ import { authenticate, refuseMisplaced } from './steps/authenticate.ts'
 import { cancel, decide, readEarly } from './steps/decide.ts'
 import { freeUnsent, releaseBody } from './steps/hold-body.ts'
 import { checkName, lookUp, passCircuit, releasePermit } from './steps/origin.ts'
-import { checkKey, freeKey, passBudgets, releaseKey, review } from './steps/review.ts'
+import { checkKey, giveBackUse, passBudgets, releaseUse, review } from './steps/review.ts'
 
 /** The steps of each call before it is sent, in order: of one that arrives, and of a held one once it is approved. */
 export const outbound: readonly OutboundStep[] = [
@@ -67,7 +67,7 @@ const reservations: readonly ((exchange: Exchange, parts: Parts) => void)[] = [
   releaseSlot,
   releaseBody,
   releasePermit,
-  releaseKey,
+  releaseUse,
   releaseSpend,
 ]
 
@@ -105,13 +105,13 @@ function start(exchange: Exchange, parts: Parts): void {
   exchange.resolution = undefined
   releaseSpend(exchange, parts)
   if (exchange.rounds > maxRounds) void giveUp(exchange, parts)
-  else if (exchange.takenKey === undefined || exchange.usedGrant !== undefined) proceed(exchange, parts, 0)
-  else void freeKey(exchange, parts).then(() => proceed(exchange, parts, 0))
+  else if (exchange.unsentUse === undefined || exchange.usedGrant !== undefined) proceed(exchange, parts, 0)
+  else void giveBackUse(exchange, parts).then(() => proceed(exchange, parts, 0))
 }
 
 /** It may be tried again at once. */
 async function giveUp(exchange: Exchange, parts: Parts): Promise<void> {
-  await freeKey(exchange, parts)
+  await giveBackUse(exchange, parts)
   if (!exchange.isOver) conclude(exchange, changedTooOften, parts)
 }
 

@@ -60,6 +60,8 @@ export interface GrantTable {
    * or used up. `keyUsed`: a grant let a request with this key pass. `keyHeld`: the key names a held request.
    */
   use(id: string, use: GrantUse, entry: AuditEntry): Promise<GrantRecord | 'keyUsed' | 'keyHeld' | undefined>
+  /** Uncounts a use whose request was not sent, and frees its key. Without an entry when the grant is gone. */
+  giveBack(id: string, key: TakenKey | undefined, entry: AuditEntry): Promise<void>
   /** Frees a key whose request was not sent; not if it expired and another request took it since. */
   releaseKey(key: TakenKey): Promise<void>
   /** False when there was no such grant. The entry contains the removed grant. */

@@ -63,6 +63,7 @@ export const methods = {
     active: 'read',
     list: 'read',
     use: 'write',
+    giveBack: 'write',
     releaseKey: 'write',
     remove: 'write',
     prune: 'write',

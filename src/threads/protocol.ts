@@ -78,7 +78,7 @@ export type TrustNote = readonly [agentId: string, cause: TrustCause, requestId:
 
 /** Calls that the main thread answers for the other threads, by the names of its methods. */
 export const queueCalls = ['suspend', 'checkKey', 'waitAsCall', 'cancelCall', 'answer'] as const
-export const grantCalls = ['covers', 'use', 'releaseKey'] as const
+export const grantCalls = ['covers', 'use', 'giveBack'] as const
 type QueueCalls = Pick<Queue, (typeof queueCalls)[number]>
 type GrantCalls = Pick<Grants, (typeof grantCalls)[number]>
 

@@ -56,8 +56,21 @@ t.test('a key that a grant used is refused and not left to the queue: it may be 
   const options = { idempotencyKey: 'k' }
   const used = await grants.use(held(options))
   t.equal(code(await grants.use(held(options))), 'already_exists')
-  await grants.releaseKey((used as UsedGrant).key!)
-  t.match(await grants.use(held(options)), { grant: { uses: 2 } })
+  await grants.giveBack(used as UsedGrant, 'req-2')
+  t.match(await grants.use(held(options)), { grant: { uses: 1 } })
+})
+
+t.test('of an agent that leaves again and again only some uses are given back', async t => {
+  const { desk, grants, id } = await granted(t, { minutes: 10, maxUses: 2 })
+  const leave = async () => grants.giveBack((await grants.use(held({ idempotencyKey: 'k' }))) as UsedGrant, 'req-1')
+  for (let time = 0; time < 21; time++) await leave()
+  t.match(await grants.list(), [{ uses: 1 }])
+  await leave()
+  t.strictSame(await grants.list(), [], 'it is used up')
+  t.equal(await desk.queue.checkKey('agent-1', 'k'), undefined, 'keys are freed always')
+  const { items } = await desk.store.audit.list({ page: 1, pageSize: 100 })
+  const given = items.filter(({ action, subject }) => action === 'hitl.grant.giveBack' && subject === id)
+  t.equal(given.length, 20)
 })
 
 t.test('a grant covers nothing but its agent, rule, method, origin and path', async t => {
@@ -117,14 +130,17 @@ t.test(
     t.ok(await uses(grants))
     t.equal(await grants.covers(held(options)), false, 'it is used up')
     t.equal(await grants.covers(held(options), before.grant), true)
-    t.strictSame(await grants.use(held(options), before), before)
+    const earlier = { grant: before.grant, unsent: before }
+    t.strictSame(await grants.use(held(options), earlier), before)
     t.match(await lastEntry(desk), { details: { uses: 2 } }, 'nothing more is on record')
-    t.equal(await grants.use(held({ ...options, risk: 0.9 }), before), undefined)
+    t.equal(await grants.use(held({ ...options, risk: 0.9 }), earlier), undefined)
+    t.match(await lastEntry(desk), { action: 'hitl.grant.giveBack', details: { uses: 1 } })
     const again = await granted(t, { minutes: 1, maxUses: 2 })
     const used = (await again.grants.use(held(options))) as UsedGrant
     again.desk.clock.advance(60_000)
     t.equal(await again.grants.covers(held(options), used.grant), false)
-    t.equal(await again.grants.use(held(options), used), undefined, 'its time is over')
+    const late = { grant: used.grant, unsent: used }
+    t.equal(await again.grants.use(held(options), late), undefined, 'its time is over')
     t.equal(await again.desk.queue.checkKey('agent-1', 'k'), undefined, 'the key is free')
   },
 )

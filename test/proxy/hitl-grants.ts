@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
 import { startReview } from '../fixtures/review.ts'
@@ -58,6 +61,27 @@ t.test('the next requests like it pass without asking, and are counted until non
     { action: 'hitl.grant.use', actor: bot.id, details: { path: '/refunds/2', uses: 1, grantedBy: reviewer.id } },
     { action: 'hitl.grant', actor: reviewer.id, details: { grant: { maxUses: 2 } } },
   ])
+})
+
+t.test('a request of which nothing was sent uses no grant', async t => {
+  const last = createServer((_req, res) => void res.writeHead(200, { Connection: 'close' }).end())
+  await once(last.listen(0, '127.0.0.1'), 'listening')
+  const send = (token: string) =>
+    proxy(token, `http://127.0.0.1:${(address as AddressInfo).port}/refunds/1`, { method: 'POST' })
+  const address = last.address()
+  const bot = await newBot()
+  const id = (await send(bot.token)).headers.get('gateway-hitl-id')!
+  t.equal((await approve(id, { grant: { minutes: 10, maxUses: 1 } })).status, 200)
+  await once(last.close(), 'close')
+  for (let attempt = 0; attempt < 2; attempt++) t.equal((await send(bot.token)).status, 502, 'not held')
+  const [grant] = (await list(bot.id)) as { readonly id: string; readonly uses: number }[]
+  t.equal(grant?.uses, 0)
+  const { items } = JSON.parse((await manage('GET', `/audit?subject=${grant?.id}`)).text)
+  const [give, use] = ['hitl.grant.giveBack', 'hitl.grant.use']
+  t.match(
+    items,
+    [give, use, give, use, 'hitl.grant'].map(action => ({ action })),
+  )
 })
 
 t.test('a grant reaches no other path, method, agent or rule', async t => {

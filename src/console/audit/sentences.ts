@@ -40,6 +40,7 @@ export const sentences: Readonly<Record<string, string>> = {
   'hitl.extend': 'gave more time to',
   'hitl.grant': 'gave a grant from the approval of',
   'hitl.grant.revoke': 'ended the grant',
+  'hitl.grant.giveBack': 'gave back a use of the grant',
   'hitl.grant.use': 'used the grant',
   'hitl.refused': 'may not decide',
   'hitl.release': 'released',

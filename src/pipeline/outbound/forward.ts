@@ -24,7 +24,7 @@ import type { Again, Parts } from '../parts.ts'
 import { holds } from '../rights.ts'
 import { letGo } from '../steps/hold-body.ts'
 import { closeCircuit, outcomeOfStatus } from '../steps/origin.ts'
-import { freeKey } from '../steps/review.ts'
+import { giveBackUse } from '../steps/review.ts'
 import { Downstream } from './downstream.ts'
 import { passInterim } from './interim.ts'
 import { LastBytes } from './last-bytes.ts'
@@ -98,7 +98,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     else if (!holds(this.exchange, this.parts) || !hasLatestCredentials(this.exchange, this.parts))
       this.#beginAgain(control)
     else {
-      this.exchange.takenKey = undefined
+      this.exchange.unsentUse = undefined
       noteSent(this.exchange, true)
     }
   }
@@ -170,9 +170,9 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     const refused = refuseFailure(kind, isPublicDestination(this.exchange.resolution))
     const isRemedied = kind === 'tls' && this.exchange.addressing.road === 'intercepted'
     const refusal = isRemedied ? { ...refused, cause: maybePinned } : refused
-    // The client is answered when the key is free, since it may retry at once.
-    if (this.exchange.takenKey === undefined) this.fail(refusal)
-    else void freeKey(this.exchange, this.parts).then(() => this.fail(refusal))
+    // The client is answered when grant and key are free, since it may retry at once.
+    if (this.exchange.unsentUse === undefined) this.fail(refusal)
+    else void giveBackUse(this.exchange, this.parts).then(() => this.fail(refusal))
   }
 
   onInterim(head: ResponseHead): void {

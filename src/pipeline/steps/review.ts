@@ -30,12 +30,12 @@ async function useGrantOrAsk(exchange: Sendable, parts: Parts): Promise<StepOutc
 
 /** Refuses a request that needs no review if its idempotency key names a request that was or may be sent after review. */
 export function checkKey(exchange: Decided, parts: Parts): StepResult {
-  const { agent, effect, fields, takenKey } = exchange
+  const { agent, effect, fields, unsentUse } = exchange
   const { idempotencyKey: key } = fields
   if (key === undefined || effect === 'Hitl') return undefined
   const check = () => parts.queue.checkKey(agent.id, key)
   // A grant let it pass before it began again.
-  return takenKey === undefined ? check() : freeKey(exchange, parts).then(check)
+  return unsentUse === undefined ? check() : giveBackUse(exchange, parts).then(check)
 }
 
 const tunnelNotHeld = refuse('tunnel_needs_review')
@@ -63,19 +63,20 @@ export async function useGrant(
   parts: Parts,
   prepare: Prepare | undefined,
 ): Promise<boolean | Refusal> {
-  const { usedGrant: before } = exchange
+  const { usedGrant: before, unsentUse } = exchange
   const used = await usePrepared(exchange, parts, prepare)
   const isWithdrawn = exchange.usedGrant !== before
   exchange.grantId = exchange.usedGrant = undefined
   if (used === undefined || used === 'asks') {
-    await freeKey(exchange, parts)
+    await giveBackUse(exchange, parts)
     return false
   }
   if (isRefusal(used)) return used
   exchange.grantId = used.grant.id
   if (!isWithdrawn) exchange.usedGrant = used.grant
-  exchange.takenKey = used.key
-  if (exchange.isOver) await freeKey(exchange, parts)
+  // What it has used before may have been sent.
+  exchange.unsentUse = used.grant.id === before?.id ? unsentUse : used
+  if (exchange.isOver) await giveBackUse(exchange, parts)
   return true
 }
 
@@ -84,10 +85,10 @@ async function usePrepared(exchange: Decided, parts: Parts, prepare: Prepare | u
   const { grants } = parts
   const held = suspensionOf(exchange, Buffer.alloc(0), parts)
   const use = () => {
-    const { usedGrant: grant, takenKey: key } = exchange
-    // It comes back with the use that it is taken for.
-    exchange.takenKey = undefined
-    return grants.use(held, { grant, key })
+    const { usedGrant: grant, unsentUse: unsent } = exchange
+    // It stands again, or is given back, once that is known.
+    exchange.unsentUse = undefined
+    return grants.use(held, { grant, unsent })
   }
   if (prepare === undefined) return use()
   const covered = await grants.covers(held, exchange.usedGrant)
@@ -100,24 +101,24 @@ async function usePrepared(exchange: Decided, parts: Parts, prepare: Prepare | u
 /** Nobody gets it. */
 const left = refuse('invalid_request')
 
-/** Frees the key at the end of an exchange, if the request did not leave. */
-export function releaseKey(exchange: Exchange, parts: Parts): void {
-  if (exchange.takenKey !== undefined) void freeKey(exchange, parts)
+/** Gives the use of a grant back at the end of an exchange, if the request did not leave. */
+export function releaseUse(exchange: Exchange, parts: Parts): void {
+  if (exchange.unsentUse !== undefined) void giveBackUse(exchange, parts)
 }
 
 /**
- * Frees the idempotency key of a request that a grant let pass and of which no byte was sent, so that a retry may pass.
+ * Gives back the use of a grant, and frees its idempotency key, by a request of which no byte was sent, so that a retry may pass.
  * If the store fails, the key stays taken, so that no request is sent twice.
  */
-export async function freeKey(exchange: Exchange, { grants, report }: Parts): Promise<void> {
-  const { takenKey } = exchange
-  if (takenKey === undefined) return
-  exchange.takenKey = undefined
+export async function giveBackUse(exchange: Exchange, { grants, report }: Parts): Promise<void> {
+  const { unsentUse, requestId } = exchange
+  if (unsentUse === undefined) return
+  exchange.unsentUse = undefined
   try {
-    const failed = await grants.releaseKey(takenKey)
-    if (failed !== undefined) report('an idempotency key could not be freed', new Error(failed.refusal))
+    const failed = await grants.giveBack(unsentUse, requestId)
+    if (failed !== undefined) report('the use of a grant could not be given back', new Error(failed.refusal))
   } catch (error) {
-    report('an idempotency key could not be freed', error)
+    report('the use of a grant could not be given back', error)
   }
 }
 

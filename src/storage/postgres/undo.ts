@@ -1,10 +1,11 @@
-import type { GrantUse } from '../grants.ts'
+import type { GrantTable } from '../grants.ts'
 import type { StoreOperation } from '../operations.ts'
 import type { AuditEntry, HitlBrief } from '../store.ts'
 
 /**
  * The operation that undoes a write that was committed although its caller got an error: a claim whose request was not sent
- * is released, and an idempotency key that names no sending is free again. Undefined when nothing must be taken back.
+ * is released, and a use of a grant that let nothing pass is given back with its idempotency key. Undefined when nothing must be
+ * taken back.
  */
 export function undoOf(
   { table, method, args }: StoreOperation,
@@ -19,11 +20,10 @@ export function undoOf(
     }
     return { table, method: 'release', args: [id, attempt, entry] }
   }
+  if (table !== 'grants' || method !== 'use' || typeof value !== 'object') return undefined
   // The arguments of the method are those of the contract.
-  const { key } = table === 'grants' && method === 'use' ? (args[1] as GrantUse) : {}
-  return key !== undefined && typeof value === 'object'
-    ? { table: 'grants', method: 'releaseKey', args: [key] }
-    : undefined
+  const [id, { key }, entry] = args as Parameters<GrantTable['use']>
+  return { table, method: 'giveBack', args: [id, key, { ...entry, at: now, action: 'hitl.grant.giveBack' }] }
 }
 
 function isClaimed(value: unknown): value is { readonly claimed: HitlBrief } {

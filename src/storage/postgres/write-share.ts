@@ -55,7 +55,8 @@ export function shareOf({ table, method, args }: StoreOperation): WriteShare | u
 
 /** Calls that agents cause, and that share no transaction. */
 const ofAgents = new Set([
-  ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.waitedFor', 'hitl.sealedResponse', 'grants.active', 'grants.releaseKey'],
+  ...['hitl.unjoin', 'hitl.keyHolder', 'hitl.waitedFor', 'hitl.sealedResponse'],
+  ...['grants.active', 'grants.giveBack', 'grants.releaseKey'],
   ...[
     'tools.digests',
     'tools.keep',

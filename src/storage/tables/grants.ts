@@ -69,6 +69,15 @@ export const grants: Operations<'grants'> = {
     return row
   },
 
+  async giveBack(unit, id, key, entry) {
+    const { db } = unit
+    await unit.alone(`grant ${id}`)
+    if (key !== undefined) await releaseKey(db, key)
+    const given = db.updateTable('grants').set({ uses: sql`uses - 1` })
+    const row = await given.where('id', '=', id).where('uses', '>', 0).returning(['uses', 'maxUses']).executeTakeFirst()
+    if (row !== undefined) unit.audit(withFacts(entry, row))
+  },
+
   releaseKey: ({ db }, key) => releaseKey(db, key),
 
   async remove(unit, id, entry) {

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Decided } from '../../../src/pipeline/exchange.ts'
 import type { Parts } from '../../../src/pipeline/parts.ts'
 import { forgetGrant } from '../../../src/pipeline/rights.ts'
-import { checkKey, useGrant } from '../../../src/pipeline/steps/review.ts'
+import { checkKey, releaseUse, useGrant } from '../../../src/pipeline/steps/review.ts'
 
 /** What `useGrant` does for a request whose client leaves at a step. */
 async function doneFor(leavesAt: 'covers' | 'prepare' | undefined): Promise<readonly string[]> {
@@ -57,7 +57,7 @@ function openUsed(answer: () => object | undefined) {
   const exchange = {
     ...{ isOver: false, method: 'GET', req: { rawHeaders: [] }, tokenNames: [], target: {}, agent: { id: 'a' } },
     fields: { names: [], idempotencyKey: 'k' },
-    ...{ decision: { decision: 'Hitl' }, effect: 'Hitl', grantId: 'g', usedGrant: grant, takenKey: key },
+    ...{ decision: { decision: 'Hitl' }, effect: 'Hitl', grantId: 'g', usedGrant: grant, unsentUse: { grant, key } },
   }
   const parts = {
     grants: {
@@ -65,7 +65,7 @@ function openUsed(answer: () => object | undefined) {
         asked.push(before)
         return answer()
       },
-      releaseKey: async (freed: unknown) => void asked.push({ freed }),
+      giveBack: async (freed: unknown) => void asked.push({ freed }),
     },
     queue: { checkKey: async () => void asked.push('checked') },
     watch: { underway: (isMeant: (one: object) => boolean) => [exchange].filter(isMeant) },
@@ -81,23 +81,32 @@ t.test('a request that begins again keeps its use of a grant, unless that is wit
       return { grant, key }
     })
     t.equal(await useGrant(exchange, parts, undefined), true)
-    t.strictSame(asked, [{ grant, key }])
-    t.strictSame([exchange.grantId, exchange.takenKey], ['g', key])
+    t.strictSame(asked, [{ grant, unsent: { grant, key } }])
+    t.strictSame([exchange.grantId, exchange.unsentUse], ['g', { grant, key }])
     t.equal(exchange.usedGrant, isWithdrawn ? undefined : grant)
   }
 })
 
-t.test('one that no grant lets pass any more, or nobody need review, has its key back', async t => {
-  const held = openUsed(() => undefined)
-  held.exchange.takenKey = undefined
-  t.equal(await useGrant(held.exchange, held.parts, undefined), false)
-  t.strictSame(held.asked, [{ grant: held.grant, key: undefined }], 'the key is that of the use')
+t.test('what was sent once is not given back, but another use of another grant is', async t => {
+  for (const [id, given] of [
+    ['g', []],
+    ['other', [{ freed: { grant: { id: 'other' }, key: undefined } }]],
+  ] as const) {
+    const { asked, exchange, parts } = openUsed(() => ({ grant: { id }, key: undefined }))
+    exchange.unsentUse = undefined
+    t.equal(await useGrant(exchange, parts, undefined), true)
+    releaseUse(exchange, parts)
+    t.strictSame(asked.slice(1), given, id)
+  }
+})
+
+t.test('one that no grant lets pass any more, or nobody need review, gives its use back', async t => {
   const asks = openUsed(() => undefined)
   Object.assign(asks.parts.grants, { covers: async () => true })
   t.equal(await useGrant(asks.exchange, asks.parts, () => 'asks'), false)
-  t.strictSame(asks.asked, [{ freed: asks.key }])
-  const { asked, exchange, key, parts } = openUsed(() => undefined)
+  t.strictSame(asks.asked, [{ freed: { grant: asks.grant, key: asks.key } }])
+  const { asked, exchange, grant, key, parts } = openUsed(() => undefined)
   exchange.effect = 'Allow'
   await checkKey(exchange, parts)
-  t.strictSame([asked, exchange.takenKey], [[{ freed: key }, 'checked'], undefined])
+  t.strictSame([asked, exchange.unsentUse], [[{ freed: { grant, key } }, 'checked'], undefined])
 })

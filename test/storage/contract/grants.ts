@@ -86,6 +86,26 @@ export function grants(t: Test, engine: Engine): void {
     t.strictSame(await store.hitl.keyHolder('a1', 'k', 1_800), { hitlId: null }, 'another use has it now')
   })
 
+  t.test('a use that is given back is counted no more, and frees its key', async t => {
+    const store = await engine(t)
+    await store.grants.insert(grant('g1', { maxUses: 1 }), entry('grant.create'))
+    const key = { agentId: 'a1', key: 'k', expiresAt: 1_900 }
+    await store.grants.use('g1', { now: 1_500, key }, entry('u'))
+    t.equal(await store.grants.use('g1', { now: 1_500 }, entry('u')), undefined)
+    await store.grants.giveBack('g1', key, entry('back'))
+    t.strictSame((await trail(store)).at(-1)?.details, { uses: 0, maxUses: 1 })
+    t.match(await store.grants.use('g1', { now: 1_500, key }, entry('u')), { uses: 1 })
+    await store.grants.giveBack('g1', undefined, entry('back'))
+    await store.grants.giveBack('g1', undefined, entry('never'))
+    await store.grants.giveBack('g2', key, entry('never'))
+    t.equal(await store.hitl.keyHolder('a1', 'k', 1_500), undefined, 'also of a grant that is gone')
+    t.match(await store.grants.list(1_500), [{ uses: 0 }])
+    t.strictSame(
+      (await actions(store)).filter(action => action === 'never'),
+      [],
+    )
+  })
+
   t.test('active grants read back as stored, oldest first, of all agents or one', async t => {
     const store = await engine(t)
     const g2 = grant('g2')
