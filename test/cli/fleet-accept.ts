@@ -20,7 +20,7 @@ async function logIn({ url }: TestGateway, { id: agentId, clientSecret }: TestAg
 t.test('all gateways stop when history is lost, and serve again once a command has accepted that', async t => {
   const origin = await startOrigin(t)
   const settings = await createSchema(t)
-  const config = { ...onDatabase(settings), Fleet: { FenceAfterSeconds: 2 } }
+  const config = onDatabase(settings)
   const gateways = [await startGateway(t, { config }), await startGateway(t, { config })]
   const [first] = gateways
   const agent = await first!.agent()

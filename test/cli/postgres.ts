@@ -17,7 +17,8 @@ function commandsOn(t: Test, settings: object) {
 
 t.test('commands work on the database, or say what to use instead', async t => {
   const settings = await createSchema(t)
-  const run = commandsOn(t, onDatabase(settings))
+  // A command waits until a gateway that is silent can no longer serve.
+  const run = commandsOn(t, { ...onDatabase(settings), Fleet: { FenceAfterSeconds: 8 } })
   const done = async (...args: readonly string[]) => {
     const { ended, out, err } = run(...args)
     return { code: await ended, said: out() + err() }

@@ -28,7 +28,6 @@ const opaque = `idp.test:${closed.port}`
 const config = merge(onDatabase(await createSchema(t)), {
   // A test asks until something is known.
   System: { RateLimit: { RequestsPerMinute: 1_000_000, Burst: 1_000_000 } },
-  Fleet: { FenceAfterSeconds: 2 },
   ForwardProxy: {
     TunnelHosts: [opaque],
     Ca: { CertificateFile: join(ca, 'rsa.pem'), KeyFile: keyFile },
@@ -88,8 +87,7 @@ t.test('T02 the other gateway is refused as a destination, in tunnels and in abs
     const absolute = request.replace('/health', `http://${place}/health`)
     const credential = `Proxy-Authorization: ${authorization}\r\nHost:`
     for (const bytes of [connectBytes({ to: place, authorization }) + request, absolute.replace('Host:', credential)]) {
-      // It is known about a second after it has joined, and a gateway that was kept from a processor for the time of its
-      // fence answers 503 for a moment.
+      // It is known about a second after it has joined.
       const denied = (text: string) => / 403 .*"code":"egress_denied"/s.test(text)
       t.match(await eventually(() => a.exchange(t, bytes), denied), /Gateway-Error: egress_denied/)
     }

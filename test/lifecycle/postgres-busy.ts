@@ -48,9 +48,9 @@ t.test('an allowed request needs no statement', async t => {
   // Tokens of shared rates are leased ahead, a hundred times a second at most.
   const often = { System: { RateLimit: { RequestsPerMinute: 100_000, Burst: 10_000 } } }
   const config = {
-    ...often,
-    Fleet: { RateLimits: 'PerGateway' },
     ...onDatabase({ ...settings, connectionString: url.href }),
+    ...often,
+    Fleet: { FenceAfterSeconds: 60, RateLimits: 'PerGateway' },
   }
   const gateway = await startGateway(t, { config })
   const { token } = await gateway.agent()
@@ -64,5 +64,5 @@ t.test('an allowed request needs no statement', async t => {
   for (let n = 0; n < 300; n++) t.equal((await gateway.proxy(token, origin.url)).status, 200)
   // Turns and sweeps go on meanwhile, some a second.
   const seconds = (performance.now() - start) / 1_000
-  t.ok(sent < 50 + 20 * seconds && sent < 200, `${sent} writes to the database in ${seconds} s`)
+  t.ok(sent < 50 + 20 * seconds && sent < 300, `${sent} writes to the database in ${seconds} s`)
 })

@@ -6,14 +6,11 @@ import { startOrigin } from '../fixtures/origin.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { careful } from '../fixtures/review.ts'
 
-/** No gateway of a busy machine is without its turn for so long. */
-const Fleet = { FenceAfterSeconds: 60 }
-
 /** Two gateways with these settings, and what is made on the first. */
 async function startTwo(t: Test, more: object = {}) {
   const origin = await startOrigin(t)
   const policies = [{ name: 'allow-all', default: 'Allow' }, careful]
-  const config = { ...onDatabase(await createSchema(t)), Policies: policies, Fleet: { FenceAfterSeconds: 2 }, ...more }
+  const config = { ...onDatabase(await createSchema(t)), Policies: policies, ...more }
   const [a, b] = [await startGateway(t, { config }), await startGateway(t, { config })]
   const bot = await a.agent({ policyName: 'careful' })
   const reviewer = await a.agent({ roles: ['reviewer'], ownerId: 'people' })
@@ -23,7 +20,7 @@ async function startTwo(t: Test, more: object = {}) {
 }
 
 t.test('of verdicts on both gateways at once one wins, and nothing is sent twice', async t => {
-  const { origin, gateways, reviewer, hold, idOf } = await startTwo(t, { Fleet })
+  const { origin, gateways, reviewer, hold, idOf } = await startTwo(t)
   for (let round = 0; round < 5; round++) {
     const id = idOf(await hold(`/r${round}`))
     const verdicts = ['approve', 'deny', 'approve', 'deny'].map((verdict, n) =>
@@ -37,7 +34,7 @@ t.test('of verdicts on both gateways at once one wins, and nothing is sent twice
 })
 
 t.test('the limit of held requests is exact over both gateways', async t => {
-  const limits = { Fleet, HumanInTheLoop: { MaxPendingRequests: 10, MaxPendingPercentPerAgent: 100 } }
+  const limits = { HumanInTheLoop: { MaxPendingRequests: 10, MaxPendingPercentPerAgent: 100 } }
   const { gateways, hold } = await startTwo(t, limits)
   const all = await Promise.all(Array.from({ length: 24 }, (_, n) => hold(`/n${n}`, gateways[n % 2])))
   t.equal(all.filter(({ status }) => status === 202).length, 10)

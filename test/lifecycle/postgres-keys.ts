@@ -17,7 +17,7 @@ type Schema = Awaited<ReturnType<typeof createSchema>>
 
 function configWith(
   settings: Schema,
-  { tokens, sealing = tokens, fence = 2 }: { tokens: Keys; sealing?: Keys; fence?: number },
+  { tokens, sealing = tokens, fence = 5 }: { tokens: Keys; sealing?: Keys; fence?: number },
 ) {
   // Made above with these keys.
   const { Security, ...rest } = onDatabase(settings) as { Security: object }
@@ -87,7 +87,7 @@ t.test('a gateway with keys or a fence that the others do not share is refused, 
     ],
     [
       configWith(settings, { tokens: { Secret: older }, fence: 3 }),
-      /^Fleet:FenceAfterSeconds is 3 here and 2 in the gateway [^\n]+$/,
+      /^Fleet:FenceAfterSeconds is 3 here and 5 in the gateway [^\n]+$/,
     ],
   ]
   for (const [config, message] of cases) {

@@ -1,23 +1,23 @@
 /** Threat T12 of SECURITY.md, over several gateways. */
 
 import t, { type Test } from 'tap'
-import { onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { merge, onDatabase, startGateway, type TestGateway, type Tree } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const perAgent = 5
 
 /** Two gateways; how many calls about logins of agents the second one made to the database. */
-async function start(t: Test, more: object = {}) {
+async function start(t: Test, more: Tree = {}) {
   const settings = await createSchema(t)
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
   const TokenRequests = { PerAgentPerMinute: perAgent, PerAddressPerMinute: 1_000, BcryptCost: 4 }
-  const config = { Security: { AgentAuth: { TokenRequests } }, ...more }
-  const first = await startGateway(t, { config: { ...config, ...onDatabase(settings) } })
+  const config = merge(more, { Security: { AgentAuth: { TokenRequests } } })
+  const first = await startGateway(t, { config: merge(onDatabase(settings), config) })
   const behind = onDatabase({ ...settings, connectionString: url.href })
-  const second = await startGateway(t, { config: { ...config, ...behind } })
+  const second = await startGateway(t, { config: merge(behind, config) })
   let asked = 0
   line.onSend = data => {
     if (data.includes('login agent')) asked += 1
@@ -39,9 +39,13 @@ t.test('guesses at two gateways count together, and one gateway does not ask the
   const gained = Math.ceil(((performance.now() - begun) / 60_000) * perAgent)
   t.ok(guesses.filter(status => status === 401).length <= perAgent + gained)
   t.strictSame(new Set(guesses), new Set([401, 429]))
-  for (let n = 0; n < 20; n++) t.equal(await login(second, id, n === 7 ? clientSecret : `late ${n}`), 429)
+  const late: number[] = []
+  for (let n = 0; n < 20; n++) late.push(await login(second, id, n === 7 ? clientSecret : `late ${n}`))
+  // On a busy machine a token is gained meanwhile: one in 12 s.
+  const since = Math.floor(((performance.now() - begun) / 60_000) * perAgent)
+  t.ok(late.filter(status => status !== 429).length <= since, String(late))
   // One call for all, one for tokens given back, and more only when a token was gained meanwhile.
-  t.ok(asked() <= 6, `asked ${asked()} times`)
+  t.ok(asked() <= 6 + 2 * since, `asked ${asked()} times`)
   t.equal(await login(second, (await first.agent()).id, 'x'), 401, 'another agent is not slowed down')
 })
 

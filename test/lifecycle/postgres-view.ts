@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { createClock } from '../fixtures/clock.ts'
-import { eventually, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
+import { eventually, merge, onDatabase, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { createSchema, leaveMember } from '../fixtures/postgres.ts'
 import { scrape } from '../fixtures/scrape.ts'
 
@@ -32,8 +32,7 @@ t.test('each gateway shows all: who serves, who is behind, and what differs', as
   const settings = await createSchema(t)
   const clock = createClock()
   const configOf = (Name: string, more = {}) => ({
-    ...onDatabase(settings),
-    Fleet: { Name, FenceAfterSeconds: 2 },
+    ...merge(onDatabase(settings), { Fleet: { Name, FenceAfterSeconds: 5 } }),
     ...more,
   })
   const a = await startGateway(t, { config: configOf('a'), clock })

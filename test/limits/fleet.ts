@@ -8,15 +8,12 @@ import { startTcpProxy } from '../fixtures/tcp-proxy.ts'
 
 const burst = 30
 const limit = { RequestsPerMinute: 60, Burst: burst }
-/** No gateway of a busy machine is without its turn for so long. */
-const Fleet = { FenceAfterSeconds: 60 }
 const Server = { Http: { Port: 0 }, Threads: 2 }
 
 async function start(t: Test, more: object = {}, count = 3) {
   const settings = await createSchema(t)
   const config = {
     ...onDatabase(settings),
-    Fleet,
     System: { RateLimit: limit, Server },
     ...more,
   }
@@ -82,7 +79,7 @@ t.test('calls of the management API have one burst in all gateways', async t => 
 })
 
 t.test('with PerGateway each gateway counts by itself', async t => {
-  const started = await start(t, { Fleet: { ...Fleet, RateLimits: 'PerGateway' } }, 2)
+  const started = await start(t, { Fleet: { FenceAfterSeconds: 60, RateLimits: 'PerGateway' } }, 2)
   const { token } = await started.gateways[0]!.agent()
   t.ok((await flood(started, token, 80)) >= 2 * burst)
 })
@@ -92,7 +89,7 @@ t.test('a database that answers late lets no more pass', async t => {
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
-  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet, System: { RateLimit: limit } }
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), System: { RateLimit: limit } }
   const late = await startGateway(t, { config })
   const { token } = await late.agent()
   const started = { gateways: [late], origin: await startOrigin(t), admin: settings.admin }
@@ -112,7 +109,7 @@ t.test('a gateway without the database lets its share pass, and waits for nothin
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
   const others = await start(t, onDatabase(settings), 2)
-  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet, System: { RateLimit: limit } }
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), System: { RateLimit: limit } }
   const cut = await startGateway(t, { config })
   const { token } = await cut.agent()
   line.onSend = () => false
