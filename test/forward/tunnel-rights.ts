@@ -1,6 +1,7 @@
 /** Identity is of the tunnel, rights are of each request in it. Threats T42, T46, T70. */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
+import { createClock } from '../fixtures/clock.ts'
 import {
   absolute,
   connectBytes,
@@ -88,19 +89,13 @@ for (const threads of [1, 2]) {
 }
 
 t.test('a request whose token has run out gets 407, and so does a CONNECT; the connection closes', async t => {
-  const config = merge(secureSetup.config ?? {}, {
-    Security: { AgentAuth: { TokenIssuance: { Expiration: '00:00:02' } } },
-  })
-  const gateway = await startForward(t, { ...secureSetup, config })
+  const clock = createClock(Date.now())
+  const gateway = await startForward(t, { ...secureSetup, clock })
   const { token } = await gateway.agent()
   const client = await openSecure(t, gateway, { to, authorization: `Bearer ${token}` })
   client.write(get)
   await client.until(/hello from upstream/)
-  const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-  await eventually(
-    () => Date.now(),
-    now => now > (exp + 1) * 1_000,
-  )
+  clock.jump(3_601_000)
   client.write(get)
   const answer = (await client.closed()).split('hello from upstream').at(-1) ?? ''
   t.match(answer, /HTTP\/1\.1 407 .*"code":"proxy_authentication_required"/s)

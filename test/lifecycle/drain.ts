@@ -30,13 +30,14 @@ t.test('closing takes no new connection, finishes what is in flight, and then is
 
 t.test('the health check fails before the gateway stops accepting, and calls are served meanwhile', async t => {
   const origin = await startOrigin(t)
-  const gateway = await startGateway(t, { config: { System: { Server: { StopDelaySeconds: 1 } } } })
+  const gateway = await startGateway(t, { config: { System: { Server: { StopDelaySeconds: 2 } } } })
   const { token } = await gateway.agent()
   const health = () => fetchDocumented(`${gateway.url}/health/proxy`)
   t.match(await (await health()).json(), { status: 'Healthy' })
   const closed = gateway.close()
-  t.match(await (await health()).json(), { status: 503, code: 'draining' })
-  t.equal((await gateway.proxy(token, origin.url)).status, 200)
+  const [failed, served] = await Promise.all([health(), gateway.proxy(token, origin.url)])
+  t.match(await failed.json(), { status: 503, code: 'draining' })
+  t.equal(served.status, 200)
   t.equal(await closed, 0)
   await t.rejects(health())
 })

@@ -1,10 +1,12 @@
 import t from 'tap'
+import { createClock } from '../fixtures/clock.ts'
 import { gatewayThreads, startGateway } from '../fixtures/gateway.ts'
 
 for (const threads of new Set([gatewayThreads, 2])) {
   t.test(`failed logins are logged once a minute for each agent id and address, ${threads} threads`, async t => {
     const config = { System: { Server: { Threads: threads } } }
-    const gateway = await startGateway(t, { config, alone: 'each gateway logs those that it saw' })
+    const clock = createClock()
+    const gateway = await startGateway(t, { config, clock, alone: 'each gateway logs those that it saw' })
     const { id, clientSecret } = await gateway.agent()
     const login = (agentId: string, secret: string) =>
       gateway.manage('POST', '/tokens', { agentId, clientSecret: secret }, null)

@@ -119,8 +119,8 @@ t.test(
 )
 
 t.test('a client that got 202 has left by design: its request stays held', async t => {
-  const bot = await agentOf({ waitSeconds: 1 })
-  const told = await proxy(bot.token, `${origin.url}/stays`, post)
+  const bot = await agentOf({ waitSeconds: 600 })
+  const told = await proxy(bot.token, `${origin.url}/stays`, { ...post, headers: { Prefer: 'respond-async' } })
   t.equal(told.status, 202)
   const id = told.headers.get('gateway-hitl-id')!
   const gone = new AbortController()

@@ -9,7 +9,8 @@ import { readEvents } from '../fixtures/sse.ts'
 const origin = await startOrigin(t)
 
 t.test('an agent that runs into its rate limit loses nothing but time', async t => {
-  const gateway = await startGateway(t, { config: { System: { RateLimit: { RequestsPerMinute: 60, Burst: 5 } } } })
+  const config = { System: { RateLimit: { RequestsPerMinute: 1, Burst: 5 } } }
+  const gateway = await startGateway(t, { config })
   const { id, token } = await gateway.agent()
   const statuses = []
   for (let count = 0; count < 60; count++) statuses.push((await gateway.proxy(token, origin.url)).status)

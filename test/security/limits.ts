@@ -7,7 +7,7 @@ import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw, type RawClient } from '../fixtures/raw.ts'
 
 const gateway = await startGateway(t, {
-  config: { System: { Server: { HeadersTimeoutSeconds: 1, IdleTimeoutSeconds: 1, KeepAliveSeconds: 1 } } },
+  config: { System: { Server: { HeadersTimeoutSeconds: 2, IdleTimeoutSeconds: 1, KeepAliveSeconds: 1 } } },
 })
 const { token } = await gateway.agent()
 const auth = `Gateway-Authorization: Bearer ${token}\r\n`

@@ -41,7 +41,7 @@ const cases = apiCases(group => group === 'proxy')
 
 const burst = 20
 const gateway = await startGateway(t, {
-  config: { System: { RateLimit: { RequestsPerMinute: 60, Burst: burst } }, Trust: { QuarantineDenials: 0 } },
+  config: { System: { RateLimit: { RequestsPerMinute: 1, Burst: burst } }, Trust: { QuarantineDenials: 0 } },
   lookup: async () => ['127.0.0.1'],
 })
 

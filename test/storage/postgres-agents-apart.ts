@@ -1,5 +1,6 @@
 import t from 'tap'
 import { openPostgresStore } from '../../src/storage/postgres/open.ts'
+import { eventually } from '../fixtures/gateway.ts'
 import { createSchema } from '../fixtures/postgres.ts'
 import { agent, entry } from './contract/samples.ts'
 
@@ -13,12 +14,15 @@ t.test('a revocation waits for no revocation of another agent', async t => {
     await store.agents.update(id, { status: 'Revoked' }, entry('agent.revoke'))
     done.push(id)
   }
-  const held = admin.query(
-    `begin; select from ${settings.schema}.agents where id = 'a1' for update; select pg_sleep(2); commit`,
-  )
+  await admin.query('begin')
+  await admin.query(`select from ${settings.schema}.agents where id = 'a1' for update`)
   const blocked = revoke('a1')
+  await eventually(
+    () => admin.query('select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))'),
+    ({ rowCount }) => rowCount === 1,
+  )
   await revoke('a2')
   t.strictSame(done, ['a2'], 'the row of the other one is still locked')
-  await held
+  await admin.query('commit')
   await blocked
 })

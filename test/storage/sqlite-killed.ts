@@ -43,7 +43,7 @@ t.test(`a process killed ${lives} times loses no acknowledged write`, async t =>
     told.filter((_, n) => !kept[n]),
     [],
   )
-  t.ok(told.length > lives, `${told.length} writes were acknowledged`)
+  t.ok(told.length >= lives, `${told.length} writes were acknowledged`)
   const verified = await verifyTrail(store.audit)
   t.match(verified, { ok: true })
   t.ok(verified.ok && verified.entries >= told.length, 'each has its audit entry')

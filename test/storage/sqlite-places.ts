@@ -110,7 +110,7 @@ t.test(
       message: /locked/,
     })
     await t.rejects(store.ping(), { name: 'StoreError', message: /locked/ })
-    t.ok(performance.now() - start < 4_000)
+    t.ok(performance.now() - start < 30_000)
     other.exec('rollback')
     other.close()
     await store.ping()

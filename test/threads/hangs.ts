@@ -77,7 +77,8 @@ for (const how of ['in a loop', 'in the system']) {
 }
 
 t.test('a thread that hangs is replaced though nobody changes anything', async t => {
-  const gateway = await start(t, 1)
+  // Long enough for a loaded machine.
+  const gateway = await start(t, 20)
   // Unlike a loop it takes no processor from the tests beside it.
   await gateway.hang('in the system')
   t.ok(await gateway.run.shows(/thread 1 does not answer and is ended/))
