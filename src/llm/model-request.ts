@@ -122,6 +122,7 @@ const maxRepeated = 2_048
 
 /** Whether the answer could repeat so much behind its usage that this is not read, or another usage. */
 function hidesUsage(members: ReadonlyMap<string, unknown>): boolean {
+  if (!repeated.some(name => members.has(name))) return false
   const text = JSON.stringify(repeated.map(name => members.get(name)))
   return Buffer.byteLength(text) > maxRepeated || text.includes('"usage":{')
 }

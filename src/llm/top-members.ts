@@ -1,11 +1,14 @@
 /** Members of the outermost object of a JSON text, read without parsing the rest. */
 import { behindSpace, closingQuote, endOfValue } from './json-members.ts'
 
+const space = 32
 const quote = 34
 const comma = 44
 const colon = 58
+const backslash = 92
 const openBrace = 123
 const closeBrace = 125
+const lastAscii = 126
 /** Longest name that is compared, bytes. An escape takes six for one. */
 const maxName = 256
 
@@ -64,9 +67,19 @@ function memberAt(text: Buffer, at: number): Place | undefined {
 /** Undefined for a name that is too long to be wanted. */
 function nameAt(text: Buffer, from: number, end: number): string | undefined {
   if (end - from > maxName) return undefined
+  if (isPlain(text, from + 1, end)) return text.toString('latin1', from + 1, end).toLowerCase()
   const name = parsed(text, from, end + 1)
   // The long s and the Kelvin sign are letters that some servers read as s and k.
   return typeof name === 'string' ? name.toUpperCase().toLowerCase() : undefined
+}
+
+/** Whether it is ASCII that needs no parsing. */
+function isPlain(text: Buffer, from: number, end: number): boolean {
+  for (let at = from; at < end; at++) {
+    const code = text[at]!
+    if (code < space || code > lastAscii || code === backslash) return false
+  }
+  return true
 }
 
 interface WantedMembers {

@@ -65,10 +65,13 @@ export function openRewriters(
   return next
 }
 
-/** What sees an answer as it came; undefined when nothing does. */
-export function openTaps(interests: readonly Interest[], head: ResponseHead): readonly Tap[] | undefined {
-  const taps = interests.flatMap(interest => interest.watch?.(head) ?? [])
-  return taps.length === 0 ? undefined : taps
+/** What sees an answer as it came, of the first interest that wants to; undefined when nothing does. */
+export function openTap(interests: readonly Interest[], head: ResponseHead): Tap | undefined {
+  for (const interest of interests) {
+    const tap = interest.watch?.(head)
+    if (tap !== undefined) return tap
+  }
+  return undefined
 }
 
 /** Passes what one rewriter writes on to the next one. The last one writes the head. */

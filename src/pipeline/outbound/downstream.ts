@@ -7,7 +7,7 @@ import type { KnownHead } from '../../upstream/known-head.ts'
 import { answer, breakOff } from '../answer.ts'
 import { withLength } from '../answers/fields.ts'
 import type { AgentOutput, BodyLength, Interest, Rewriter, Tap } from '../answers/interest.ts'
-import { openRewriters, openTaps } from '../answers/readers.ts'
+import { openRewriters, openTap } from '../answers/readers.ts'
 import { answerLimits } from '../budgets/limit-fields.ts'
 import { chargeWhole, readsAnswer } from '../budgets/reservation.ts'
 import type { Sendable } from '../exchange.ts'
@@ -52,7 +52,8 @@ export abstract class Downstream implements AgentOutput {
   protected control: Control | undefined = undefined
   /** Reads the answer before the agent gets it. */
   protected rewriter: Rewriter | undefined = undefined
-  protected taps: readonly Tap[] | undefined = undefined
+  /** Sees the answer as it comes. */
+  protected tap: Tap | undefined = undefined
   /** Set once the client has left, and the taps still read. */
   protected lastBytes: LastBytes | undefined = undefined
   /** Missing bytes of a short answer that is sent as a whole; otherwise 0. */
@@ -105,8 +106,8 @@ export abstract class Downstream implements AgentOutput {
 
   /** The head of an answer whose client has left. */
   protected seeHead(head: ResponseHead, lastBytes: LastBytes): void {
-    this.taps = openTaps(this.exchange.interests ?? [], head)
-    if (this.taps === undefined) lastBytes.stop()
+    this.tap = openTap(this.exchange.interests ?? [], head)
+    if (this.tap === undefined) lastBytes.stop()
     else lastBytes.begin()
   }
 
@@ -118,7 +119,7 @@ export abstract class Downstream implements AgentOutput {
     if (isRefusal(opened)) this.refuse(opened)
     else {
       this.rewriter = opened
-      this.taps = openTaps(interests, head)
+      this.tap = openTap(interests, head)
     }
     return opened !== undefined
   }
@@ -137,9 +138,7 @@ export abstract class Downstream implements AgentOutput {
   onResponseData(chunk: Buffer): void {
     if (this.isFenced()) return
     this.exchange.bytesDown += chunk.length
-    const { taps } = this
-    // An iterator for each event of a stream would cost more than what the taps do.
-    if (taps !== undefined) for (let at = 0; at < taps.length; at++) taps[at]!.see(chunk)
+    this.tap?.see(chunk)
     if (this.lastBytes !== undefined) this.lastBytes.add(chunk.length)
     else if (this.rewriter === undefined) this.#passOn(chunk)
     else this.rewriter.take(chunk)

@@ -252,7 +252,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     if (this.#done || this.control === undefined || !this.#tellsMore()) return undefined
     this.exchange.ending = 'aborted'
     this.lastBytes = new LastBytes(() => this.clientClosed())
-    if (this.taps !== undefined) this.lastBytes.begin()
+    if (this.tap !== undefined) this.lastBytes.begin()
     // A client that took nothing is no reason to wait any more.
     this.exchange.stalledSince = undefined
     this.control.resume()
@@ -265,7 +265,7 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
    */
   #tellsMore(): boolean {
     const { upstreamStatus, spend } = this.exchange
-    return this.taps !== undefined || (upstreamStatus === undefined && readsAnswer(spend))
+    return this.tap !== undefined || (upstreamStatus === undefined && readsAnswer(spend))
   }
 
   clientClosed(): void {
