@@ -196,11 +196,14 @@ const awsLength = 40
 /** Lower case, as variables of the environment are not: `AWS_SECRET_ACCESS_KEY`, `secretAccessKey`. */
 const awsNames = ['secret_access_key', 'secret-access-key', 'secretaccesskey'].map(asciiBytes)
 const maxSeparators = 8
-/** Between a name and the member with its value, as in the environment of a container, which may be indented. */
+/** Between a name and the member with its value, in any order, as in the environment of a container, which may be indented. */
 const valueName = asciiBytes('value')
-const maxBeforeValue = 64
+const memberName = asciiBytes('name')
+const maxBetween = 64
+const namePart = charset('A-Za-z0-9_-')
+const longestName = 64
 
-/** Whether 40 characters begin here, behind a name that says what they are and one to eight separators. */
+/** Whether 40 characters begin here, one to eight separators behind a name that says what they are, or in a pair with one. */
 function isAwsSecret(text: Text, at: number, found: DetectorFindings): boolean {
   const { bytes } = text
   // Exactly 40: the 41st is another character.
@@ -209,9 +212,15 @@ function isAwsSecret(text: Text, at: number, found: DetectorFindings): boolean {
   if (end === at || isAwsName(bytes, end)) return end < at
   const value = end - valueName.length
   if (!startsWithFolded(bytes, value, valueName)) return false
-  const nameEnd = beforeSeparators(text, value, maxBeforeValue, true)
+  const nameEnd = beforeSeparators(text, value, maxBetween, true)
   found.looks += (value - nameEnd) >> 1
-  return nameEnd < value && isAwsName(bytes, nameEnd)
+  if (nameEnd < value && isAwsName(bytes, nameEnd)) return true
+  const name = at + awsLength + runLength(text, at + awsLength, betweenMembers, maxBetween)
+  found.looks += (name - at) >> 2
+  if (!startsWithFolded(bytes, name, memberName)) return false
+  const behind = name + memberName.length
+  const start = behind + runLength(text, behind, betweenMembers, maxSeparators)
+  return start > behind && isAwsName(bytes, start + runLength(text, start, namePart, longestName))
 }
 
 const isAwsName = (bytes: Buffer, end: number): boolean =>
@@ -229,6 +238,7 @@ function beforeSeparators(text: Text, end: number, max: number, isComma: boolean
 }
 
 const separators = charset('"\'\\s:=')
+const betweenMembers = charset('"\'\\s:=,')
 
 /** Bytes of the quote, colon, equals sign or white space before `at`; 0 when there is another character. */
 function separatorBefore({ bytes, utf8 }: Text, at: number): number {

@@ -72,6 +72,14 @@ t.test('names before a secret may have any letter case, and are whole', async t 
       t.equal(detectSecret(text), 'aws-secret-key', text)
       t.equal(detectSecret(text.replace('value', 'valve')), undefined, `${text}, of another member`)
     }
+    const word = name.replace('export ', '')
+    const turned = { value: a(40), name: word }
+    const lines = JSON.stringify([turned], undefined, 12)
+    for (const text of [JSON.stringify(turned), lines, `- value: ${a(40)}\n  name: ${word}`]) {
+      t.equal(detectSecret(text), 'aws-secret-key', text)
+      t.equal(detectSecret(text.replace('name', 'game')), undefined, `${text}, of another member`)
+      t.equal(detectSecret(text.replace(word, `${word}_ID`)), undefined, `${text}, of another name`)
+    }
     for (const near of [
       `${name}S=${a(40)}`,
       `${name}${a(40)}`,
