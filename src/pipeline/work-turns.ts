@@ -35,6 +35,14 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
     go?.()
   }
 
+  /**
+   * The next one has its turn when all has run to which the work before it leads: a body that was decided on is searched
+   * and sent while the processor has it in its cache.
+   */
+  const goOn = () => {
+    if (left > 0) grant()
+  }
+
   return {
     /** Whether short work may be done at once: the work of this round of the event loop has not taken its steps. */
     get hasCapacity() {
@@ -57,8 +65,8 @@ export function createWorkTurns(soon: (work: () => void) => void = setImmediate)
     /** Counts the steps of a piece of work. */
     spend(steps: number) {
       left -= steps
-      if (left > 0) grant()
-      else schedule()
+      if (left <= 0) schedule()
+      else if (waiting.length > 0) process.nextTick(goOn)
     },
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createWorkTurns, doPartsInTurns } from '../../src/pipeline/work-turns.ts'
 
@@ -15,7 +16,7 @@ function turnsByHand() {
   /** One round; what its turn resolves has run when this is done. */
   const round = async () => {
     rounds.shift()?.()
-    for (let tick = 0; tick < 5; tick++) await Promise.resolve()
+    await setImmediate()
   }
   return { take, taken, round, rounds, turns }
 }
@@ -75,6 +76,22 @@ t.test('short work of many is done in one round, as long as the round has steps 
   await Promise.all(all)
   while (rounds.length > 0) await round()
   t.equal(turns.hasCapacity, true)
+})
+
+t.test('what the work of a turn leads to is done before the next turn of the same round', async t => {
+  const { round, turns } = turnsByHand()
+  const done: string[] = []
+  const work = async (name: string) => {
+    await turns.next(name)
+    done.push(`${name} decided`)
+    turns.spend(1)
+    for (let tick = 0; tick < 20; tick++) await Promise.resolve()
+    done.push(`${name} sent`)
+  }
+  const all = [work('a'), work('b')]
+  await round()
+  await Promise.all(all)
+  t.strictSame(done, ['a decided', 'a sent', 'b decided', 'b sent'])
 })
 
 t.test('work that comes while others wait does not overtake them', async t => {

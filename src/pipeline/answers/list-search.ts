@@ -14,7 +14,6 @@ const longestListing = 2 + 6 * method.length
 const plainEnd = Buffer.from('/list"')
 const escaped = Buffer.from('\\u00')
 const mayList = (piece: Buffer): boolean => holds(piece, plainEnd) || holds(piece, escaped)
-const searchListing = (): TextSearch => new TextSearch(listing, longestListing, mayList)
 
 /** Bytes in the middle of a piece that tell which ones are rare in it. */
 const sampleBytes = 256
@@ -50,7 +49,7 @@ const maxValues = 10_000
 
 /** Searches a body that streams for the name of the method. */
 export class ListSearch {
-  readonly #search = searchListing()
+  readonly #search = new TextSearch(listing, longestListing, mayList)
   #isJson: boolean | undefined
 
   /** Whether the name ends in this piece. */
@@ -74,7 +73,6 @@ function beginsAsJson(piece: Buffer): boolean | undefined {
 export class ListQuestion implements Work {
   asks = false
   readonly #body: Buffer
-  readonly #search = searchListing()
   #reading: JsonReading | undefined
   #at = 0
 
@@ -86,11 +84,12 @@ export class ListQuestion implements Work {
     while (this.#reading === undefined) {
       if (this.#at >= this.#body.length) return true
       if (budget.left <= 0) return false
-      const piece = this.#body.subarray(this.#at, this.#at + pieceBytes)
-      this.#at += piece.length
+      // A spelling that begins in this piece may end in the next one.
+      const piece = this.#body.subarray(this.#at, this.#at + pieceBytes + longestListing - 1)
       budget.left -= Math.ceil((piece.length * stepsPerPiece) / pieceBytes)
-      if (this.#at === piece.length && beginsAsJson(piece) === false) return true
-      if (!this.#search.push(piece)) continue
+      if (this.#at === 0 && beginsAsJson(piece) === false) return true
+      this.#at += pieceBytes
+      if (!mayList(piece) || !listing.test(piece.toString('latin1'))) continue
       this.asks = true
       if (this.#body.length > longestParsed || !isUtf8(this.#body)) return true
       this.#reading = new JsonReading(this.#body, maxValues)

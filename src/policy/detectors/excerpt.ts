@@ -41,7 +41,7 @@ const blockBytes = 2_048
 const windowBytes = 7 * blockBytes
 /** Bytes that are looked at together. */
 const stretch = 64
-const bytesPerStep = 256
+const bytesPerStep = 128
 /** Steps of a stretch that needs a closer look. */
 const lookSteps = 8
 
