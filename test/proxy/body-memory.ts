@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { readAhead } from '../../src/pipeline/read-ahead.ts'
 import { eventually, startGateway, type TestGateway } from '../fixtures/gateway.ts'
 import { openKept } from '../fixtures/kept.ts'
 import { startOrigin } from '../fixtures/origin.ts'
@@ -56,11 +57,15 @@ t.test('a body that is still being sent keeps its bytes, whatever comes after it
   const origin = await startOrigin(t, (req, res) => void req.once('end', () => res.end()))
   const gateway = await startGateway(t, { config: { System: { Server: { Threads: 1 } }, ...config } })
   await gateway.policy(reads)
-  const { token } = await gateway.agent({ policyName: 'reads' })
+  const { token, id } = await gateway.agent({ policyName: 'reads' })
+  const added = t.capture(readAhead, 'add', readAhead.add)
+  const removed = t.capture(readAhead, 'remove', readAhead.remove)
   t.equal((await post(gateway, { token, url: early.url, body: 'a'.repeat(size) })).status, 200)
   for (const letter of 'bcd') {
     t.equal((await post(gateway, { token, url: origin.url, body: letter.repeat(size) })).status, 200)
   }
+  const undecided = Array.from({ length: 4 }, () => [id, size])
+  t.strictSame([added.args(), removed.args()], [undecided, undecided], 'each counts until it is decided')
   const body = await readBody(early.sockets[0]!)
   t.equal(body.length, size)
   t.ok(body.every(code => code === 97))

@@ -14,6 +14,7 @@ import type { Call, CallKind } from '../outbound/call.ts'
 import { live, receiveBody } from '../outbound/live.ts'
 import { pickCredentials } from '../outbound/upstream-request.ts'
 import type { OutboundParts, Parts } from '../parts.ts'
+import { readAhead } from '../read-ahead.ts'
 import { findAddresses, firstOnly, passCircuit } from './origin.ts'
 
 /**
@@ -135,11 +136,18 @@ interface TurnTerms {
 }
 
 async function awaitTurns(call: Call, open: BodyDecision, { parts, begun }: TurnTerms): Promise<Decision | undefined> {
-  for (let again = begun; ; again = true) {
-    await parts.workTurns.next(call.agent.id, again)
-    if (call.isOver) return undefined
-    const decision = takeTurn(call, open, parts)
-    if (decision !== undefined) return decision
+  const { id } = call.agent
+  const { bytes } = open
+  readAhead.add(id, bytes)
+  try {
+    for (let again = begun; ; again = true) {
+      await parts.workTurns.next(id, again)
+      if (call.isOver) return undefined
+      const decision = takeTurn(call, open, parts)
+      if (decision !== undefined) return decision
+    }
+  } finally {
+    readAhead.remove(id, bytes)
   }
 }
 

@@ -4,12 +4,16 @@ import { readTurns } from '../../http/read-turns.ts'
 import type { BodyMemory } from '../body-memory.ts'
 import type { Admitted, Exchange } from '../exchange.ts'
 import type { OutboundParts } from '../parts.ts'
+import { readAhead } from '../read-ahead.ts'
 
 export interface HeldBody {
   readonly bytes: Buffer
   /** False when the body is longer; the rest is still to be read. */
   readonly complete: boolean
 }
+
+/** Where so little of a body is still to come, bytes, it is read at once: to let it wait would cost time, and save little memory. */
+const shortRest = 262_144
 
 /**
  * Holds a request body of at most `limit` bytes in the exchange. A longer body is put back, so that it can still be
@@ -18,16 +22,21 @@ export interface HeldBody {
  * @returns a refusal when the client left before the end, or when Proxy:MaxHeldBytes is reached
  */
 export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts): Promise<HeldBody | Refusal> {
-  const { req } = exchange
+  const { agent, fields, req } = exchange
   const since = parts.clock.steady()
   // Bytes that an earlier step has put back come again, and are counted again.
   letGo(exchange, parts)
   if (req.readableEnded) return Promise.resolve(keep(exchange, Buffer.alloc(0), true))
   return new Promise(resolve => {
-    const held = new GrowingBody(parts.bodyMemory, Math.min(exchange.fields.contentLength, limit))
-    const resume = () => void req.resume()
+    const held = new GrowingBody(parts.bodyMemory, Math.min(fields.contentLength, limit))
+    const resume = () => {
+      const left = fields.contentLength - held.size
+      const isShort = left >= 0 && left <= shortRest
+      if (isShort || !readAhead.isEnough(agent.id, resume)) req.resume()
+    }
     const done = (outcome: boolean | Refusal) => {
       readTurns.forget(resume)
+      readAhead.forget(agent.id, resume)
       exchange.bodyMs += parts.clock.steady() - since
       req.off('data', take).off('end', end).off('close', leave)
       if (isRefusal(outcome)) held.free()
@@ -50,8 +59,9 @@ export function holdBody(exchange: Admitted, limit: number, parts: OutboundParts
     }
     const end = () => done(true)
     const leave = () => done(clientLeft())
-    // That step has paused it.
-    req.on('data', take).on('end', end).on('close', leave).resume()
+    // A listener alone would make it flow.
+    req.pause().on('data', take).on('end', end).on('close', leave)
+    resume()
   })
 }
 

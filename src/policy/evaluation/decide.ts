@@ -37,8 +37,8 @@ const stepsOfShortest = 1_024
  * of the body.
  */
 export class BodyDecision {
-  /** Whether the first turn may take long. */
-  readonly isLong: boolean
+  /** Length of the body. */
+  readonly bytes: number
   readonly #rulebook: Rulebook
   readonly #request: RequestHead
   readonly #need: NeedBody | undefined
@@ -47,12 +47,17 @@ export class BodyDecision {
   #evaluation: Evaluation | undefined
 
   constructor(rulebook: Rulebook, request: RequestHead, need: NeedBody | undefined, body: RequestBody) {
-    this.isLong = body.bytes.length > shortBody
+    this.bytes = body.bytes.length
     this.#rulebook = rulebook
     this.#request = request
     this.#need = need
     this.#body = body
-    this.#turns = body.bytes.length > shortestBody ? new EvaluationTurns() : undefined
+    this.#turns = this.bytes > shortestBody ? new EvaluationTurns() : undefined
+  }
+
+  /** Whether the first turn may take long. */
+  get isLong(): boolean {
+    return this.bytes > shortBody
   }
 
   /** Steps that the last turn took. */
