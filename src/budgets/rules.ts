@@ -9,11 +9,6 @@ import { keyOf, type SpendRow } from '../limits/spend-lease.ts'
 import type { SpendState } from '../limits/spend-slots.ts'
 import type { AgentRecord } from '../storage/store.ts'
 
-interface CallOfAgent {
-  readonly agent: AgentRecord
-  readonly target: Target
-}
-
 /** Billionths of the currency: sums of whole numbers have no error. */
 const moneyScale = 1e9
 
@@ -51,7 +46,7 @@ export interface BudgetRule {
   readonly total: 'spendToday' | 'spendThisMonth' | 'tokensToday' | undefined
   /** Undefined: calls of any model. */
   readonly models: RegExp | undefined
-  applies(call: CallOfAgent): boolean
+  applies(call: { readonly agent: AgentRecord; readonly target: Target }): boolean
   /** Whether any call of the agent may be held against it. */
   appliesTo(agent: AgentRecord): boolean
 }

@@ -49,15 +49,10 @@ function resourceSettingOf(setting: CredentialSetting): CredentialSetting {
   }
 }
 
-interface ExchangeRequest {
-  readonly signal: AbortSignal
-  readonly wanted: 'access_token' | 'id-jag'
-}
-
 async function exchanged(
   setting: CredentialSetting,
   parts: SourceParts,
-  { signal, wanted }: ExchangeRequest,
+  { signal, wanted }: { readonly signal: AbortSignal; readonly wanted: 'access_token' | 'id-jag' },
 ): Promise<oauth.TokenEndpointResponse> {
   const { subjectToken } = parts
   if (subjectToken === undefined) throw new CredentialError('needed', 'Each agent gets its own, for its token.')

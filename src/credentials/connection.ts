@@ -104,14 +104,9 @@ export async function beginConnection(
   return { url, session, expiresAt, device: { code, state, everySeconds: pause } }
 }
 
-interface Keeping {
-  readonly personId: string
-  readonly expiresAt: number
-}
-
 async function keep(
   kept: KeptConsent,
-  { personId, expiresAt }: Keeping,
+  { personId, expiresAt }: { readonly personId: string; readonly expiresAt: number },
   { table, sealingKeys, clock }: ConsentParts,
 ): Promise<void> {
   const hash = digestOf(kept.state)

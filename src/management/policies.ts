@@ -72,18 +72,13 @@ export function policyHandlers(parts: ManagementParts): Handlers['guarded'] {
   }
 }
 
-interface PolicyDraft {
-  readonly policy: object
-  readonly requests?: readonly unknown[]
-}
-
 /** A policy that is not in force: its mistakes, or its warnings and what it decides. */
 async function check(
   call: ManagementCall,
   parts: Pick<ManagementParts, 'book' | 'explain' | 'clock' | 'policyWork' | 'language'>,
 ): Promise<Reply | Refusal> {
   const { book, explain } = parts
-  const { policy, requests = [] } = bodyOf<PolicyDraft>(call)
+  const { policy, requests = [] } = bodyOf<{ readonly policy: object; readonly requests?: readonly unknown[] }>(call)
   const entry = await book.check(policy)
   if (isRefusal(entry)) return entry
   const { compiled } = entry

@@ -57,13 +57,8 @@ export function PolicyField({ name, onChange, none, isFirst = false }: PolicyPro
   return <Choice label="Policy" value={name} options={options} onChange={onChange} isFirst={isFirst} />
 }
 
-interface TagsProps {
-  readonly text: string
-  readonly onInput: (text: string) => void
-}
-
 /** Tags as they are typed: `name: value`, one a line. */
-export function TagsField({ text, onInput }: TagsProps) {
+export function TagsField({ text, onInput }: { readonly text: string; readonly onInput: (text: string) => void }) {
   const id = useId()
   return (
     <div class="comment">

@@ -6,13 +6,8 @@ import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Agent } from '../types.ts'
 
-interface RecordingProps {
-  readonly agent: Agent
-  readonly onChanged: () => void
-}
-
 /** What is recorded of the agent for a time, other than `Recording:Mode` says. */
-export function Recording({ agent, onChanged }: RecordingProps) {
+export function Recording({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const [isAsked, setAsked] = useState(false)
   const { recording } = agent
   return (

@@ -12,13 +12,8 @@ import type { Agent, RecordedShape, ShapePage } from '../types.ts'
 import { Propose } from './propose.tsx'
 import { Recording } from './recording.tsx'
 
-interface WhatProps {
-  readonly agent: Agent
-  readonly onChanged: () => void
-}
-
 /** What was recorded of the agent's requests, and a policy that is made of it. */
-export function WhatItDoes({ agent, onChanged }: WhatProps) {
+export function WhatItDoes({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const { id } = agent
   const path = `/agents/${encodeURIComponent(id)}/shapes`
   const reading = useRead<ShapePage>(path + query({ page: pageNumber(), pageSize: 50 }))
@@ -49,12 +44,7 @@ export function WhatItDoes({ agent, onChanged }: WhatProps) {
   )
 }
 
-interface ShapesProps {
-  readonly agentId: string
-  readonly items: readonly RecordedShape[]
-}
-
-function Shapes({ agentId, items }: ShapesProps) {
+function Shapes({ agentId, items }: { readonly agentId: string; readonly items: readonly RecordedShape[] }) {
   return (
     <Table
       label="Requests that were recorded"

@@ -125,12 +125,7 @@ function Connecting({ name, problem, isLoading, children }: ConnectingProps) {
   )
 }
 
-interface OfferProps {
-  readonly offer: BegunConnection
-  readonly children: ComponentChildren
-}
-
-function Offer({ offer, children }: OfferProps) {
+function Offer({ offer, children }: { readonly offer: BegunConnection; readonly children: ComponentChildren }) {
   const { url, hosts, scope, moreScope, expiresAt } = offer
   return (
     <section class="card">

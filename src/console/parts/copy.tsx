@@ -17,13 +17,8 @@ export function Copy({ text, name = 'Copy' }: { readonly text: string; readonly 
   )
 }
 
-interface SecretProps {
-  readonly name: string
-  readonly value: string
-}
-
 /** A secret that the gateway shows this once. */
-export function ShownOnce({ name, value }: SecretProps) {
+export function ShownOnce({ name, value }: { readonly name: string; readonly value: string }) {
   return (
     <div class="notice warn stack">
       <p>

@@ -17,12 +17,7 @@ export function DiffView({ lines }: { readonly lines: readonly DiffLine[] }) {
   )
 }
 
-interface LinesProps {
-  readonly lines: readonly DiffLine[]
-  readonly shown: readonly boolean[]
-}
-
-function Lines({ lines, shown }: LinesProps) {
+function Lines({ lines, shown }: { readonly lines: readonly DiffLine[]; readonly shown: readonly boolean[] }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
     <pre class="raw diff" tabIndex={0}>

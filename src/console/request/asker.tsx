@@ -13,13 +13,8 @@ import { OutcomeMark } from './outcome-mark.tsx'
 /** Verdicts that are shown. */
 const mostVerdicts = 5
 
-interface AskerProps {
-  readonly view: HitlRequest
-  readonly asking: Reading<AgentActivity>
-}
-
 /** Who asks, and how people decided before. */
-export function Asker({ view, asking }: AskerProps) {
+export function Asker({ view, asking }: { readonly view: HitlRequest; readonly asking: Reading<AgentActivity> }) {
   const { agent, counts } = asking.data ?? {}
   return (
     <section aria-labelledby="who">

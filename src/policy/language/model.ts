@@ -95,16 +95,7 @@ export interface Silence {
 }
 
 export type Node = Condition | Group
-export type Group = AllGroup | AnyGroup | NotGroup
-export interface AllGroup {
-  readonly all: readonly Node[]
-}
-export interface AnyGroup {
-  readonly any: readonly Node[]
-}
-export interface NotGroup {
-  readonly not: Node
-}
+export type Group = { readonly all: readonly Node[] } | { readonly any: readonly Node[] } | { readonly not: Node }
 
 export interface Condition {
   readonly field: string

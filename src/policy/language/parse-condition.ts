@@ -65,15 +65,10 @@ function readNode(value: unknown, path: string, depth: number, reading: Conditio
   return keys === undefined ? undefined : readCondition(keys, path, reading)
 }
 
-interface ConditionPosition {
-  readonly path: string
-  readonly depth: number
-}
-
 function readGroup(
   value: Record<string, unknown>,
   kind: (typeof groupKeys)[number],
-  { path, depth }: ConditionPosition,
+  { path, depth }: { readonly path: string; readonly depth: number },
   reading: ConditionContext,
 ): Node | undefined {
   const { problems } = reading
