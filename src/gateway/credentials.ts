@@ -8,12 +8,7 @@ import type { LeaseParts, SecretLeases } from '../credentials/leases.ts'
 import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
-import {
-  type CredentialTable,
-  createCredentialTable,
-  type NeedCredential,
-  type NoteWanted,
-} from '../credentials/table.ts'
+import { createCredentialTable, type NeedCredential, type NoteWanted } from '../credentials/table.ts'
 import type { Log } from '../log/log.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -30,30 +25,7 @@ import {
 } from './kept-credential.ts'
 
 /** The credentials of `Credentials`, kept by the first thread for all of them. */
-export interface KeptCredentials {
-  readonly table: CredentialTable
-  readonly keepers: CredentialKeepers
-  /** Undefined until the store is followed. */
-  readonly grants: () => Pick<GrantMaker, 'sealingKeys' | 'clients'> | undefined
-  /** For requests of the gateway to token servers. */
-  readonly sourceParts: SourceParts
-  states(): readonly CredentialState[]
-  readonly need: NeedCredential
-  /** A request of another thread was sent with it. */
-  noteUse(name: string): void
-  /** An upstream has refused a request for want of scopes. */
-  readonly noteWanted: NoteWanted
-  /** Called at each change from here on; a change that people wait for is in force once it resolves. */
-  follow(listener: (state: CredentialState) => unknown): void
-  /** From here on what the store has is in force, and its changes. */
-  followStore(stored: CredentialStore): Promise<void>
-  /** Reads all secrets again. Rejects when one cannot be used; its credential keeps its value. */
-  reload(): Promise<void>
-  /** Reads the secrets again whose files have changed. Call about every second. */
-  sweep(): Promise<void>
-  /** Gives back at their servers what was had for the gateway alone. */
-  close(): Promise<void>
-}
+export type KeptCredentials = Awaited<ReturnType<typeof openKeptCredentials>>
 
 export interface KeptCredentialParts extends SecretPlaces {
   readonly clock: Clock
@@ -78,7 +50,7 @@ const isInUse = ({ setting, state }: CredentialKeeper): boolean =>
  *
  * @throws StartupError when a secret cannot be read
  */
-export async function openKeptCredentials(config: Config, parts: KeptCredentialParts): Promise<KeptCredentials> {
+export async function openKeptCredentials(config: Config, parts: KeptCredentialParts) {
   const { clock } = parts
   const stopping = new AbortController()
   const givenBack = new GivenBack(clock)
@@ -96,15 +68,8 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
   const noteUse = (key: string) => keepers.of(key).keeper.noteUse()
   const states = () => keepers.all.map(({ keeper }) => keeper.state)
   const table = createCredentialTable({
-    ...{
-      known: states(),
-      need,
-      onUse: noteUse,
-      onWanted: noteWanted,
-      clock,
-      keepers: agentKeepers,
-      connectUrl: connectUrlOf(config),
-    },
+    ...{ known: states(), need, onUse: noteUse, onWanted: noteWanted, clock, keepers: agentKeepers },
+    connectUrl: connectUrlOf(config),
   })
   // A stored token is good whatever its client secret is, and there may be thousands.
   const shared = keepers.shared.map(({ keeper }) => keeper)
@@ -114,16 +79,21 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
 
   return {
     ...{ table, keepers, sourceParts, states, need, noteUse, noteWanted },
+    /** Undefined until the store is followed. */
     grants: opened.grants,
-    follow: listener => listeners.push(listener),
-    async followStore(stored) {
+    /** Called at each change from here on; a change that people wait for is in force once it resolves. */
+    follow: (listener: (state: CredentialState) => unknown) => listeners.push(listener),
+    /** From here on what the store has is in force, and its changes. */
+    async followStore(stored: CredentialStore) {
       notes.useStore(stored)
       await opened.followStore(stored)
     },
+    /** Reads all secrets again. Rejects when one cannot be used; its credential keeps its value. */
     async reload() {
       await readSecrets(config, secrets)
       await restartAll(shared.filter(isInUse))
     },
+    /** Reads the secrets again whose files have changed. Call about every second. */
     async sweep() {
       const changed = await secrets.changed()
       const stale = shared.filter(keeper => isInUse(keeper) && changed.some(name => keeper.reads(name)))
@@ -131,6 +101,7 @@ export async function openKeptCredentials(config: Config, parts: KeptCredentialP
       givenBack.sweep()
       await Promise.all(keepers.all.map(({ grant }) => grant?.sweep()))
     },
+    /** Gives back at their servers what was had for the gateway alone. */
     async close() {
       stopping.abort()
       for (const { keeper } of keepers.all) keeper.close()

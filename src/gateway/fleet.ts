@@ -8,7 +8,7 @@ import { type Setting, type SettingTree, settingsOf } from '../config/setting.ts
 import { Differences } from '../fleet/differences.ts'
 import type { Fence } from '../fleet/fence.ts'
 import type { Digests, GatewayReport } from '../fleet/peers.ts'
-import { type FleetReading, type FleetView, viewFleet } from '../fleet/view.ts'
+import { type FleetReading, viewFleet } from '../fleet/view.ts'
 import type { ListenerAddress } from '../http/listeners.ts'
 import type { Log } from '../log/log.ts'
 import type { PolicyEntry } from '../policies/entry.ts'
@@ -27,19 +27,7 @@ export interface FleetStore {
   publish(what: Partial<GatewayReport>): void
 }
 
-export interface Fleet {
-  view(): FleetView
-  listens(addresses: readonly ListenerAddress[]): void
-  /**
-   * Publishes the digests of the policies, and logs differences that last. Call about every second.
-   *
-   * @param authority fingerprint of the certificate authority, if there is one
-   */
-  sweep(policies: readonly PolicyEntry[], authority?: string): void
-  /** URLs at which the other gateways listen. */
-  others(): readonly string[]
-  readings(): readonly MetricSample[]
-}
+export type Fleet = ReturnType<typeof createFleet>
 
 export const nameOf = ({ Fleet }: Pick<Config, 'Fleet'>): string => Fleet.Name ?? hostname()
 
@@ -51,7 +39,7 @@ export interface FleetParts {
 }
 
 /** @param shared undefined when no other gateway can use the store */
-export function createFleet({ config, onSettings, clock, log }: FleetParts, shared: FleetStore | undefined): Fleet {
+export function createFleet({ config, onSettings, clock, log }: FleetParts, shared: FleetStore | undefined) {
   const differences = new Differences()
   const store = shared ?? createAlone(config, clock.now())
   let described: readonly PolicyEntry[] | undefined
@@ -63,8 +51,13 @@ export function createFleet({ config, onSettings, clock, log }: FleetParts, shar
   const view = () => viewFleet(store.fleet(), { now: clock.now(), isOpen: isOpen() })
   return {
     view,
-    listens: addresses => store.publish({ addresses: reachableAt(addresses) }),
-    sweep(policies, authority) {
+    listens: (addresses: readonly ListenerAddress[]) => store.publish({ addresses: reachableAt(addresses) }),
+    /**
+     * Publishes the digests of the policies, and logs differences that last. Call about every second.
+     *
+     * @param authority fingerprint of the certificate authority, if there is one
+     */
+    sweep(policies: readonly PolicyEntry[], authority?: string) {
       if (described !== policies || certified !== authority) {
         store.publish({
           digests: { ...digestSettings(config), ...digestPolicies(policies), ...digestAuthority(authority) },
@@ -76,8 +69,10 @@ export function createFleet({ config, onSettings, clock, log }: FleetParts, shar
         log.warn({ gateway: name, reason: `${what} differ` }, 'another gateway is not configured as this one')
       }
     },
-    others: () => store.fleet().peers.flatMap(({ row }) => (row.id === store.fleet().self ? [] : row.addresses)),
-    readings() {
+    /** URLs at which the other gateways listen. */
+    others: (): readonly string[] =>
+      store.fleet().peers.flatMap(({ row }) => (row.id === store.fleet().self ? [] : row.addresses)),
+    readings(): readonly MetricSample[] {
       const { peers, newest, applied, turnMs } = store.fleet()
       const gauge = (name: string, help: string, value: number): MetricSample => ({
         ...{ name: `agent_gateway_fleet_${name}`, help, type: 'gauge', value },

@@ -1,9 +1,8 @@
 import { agentProblem } from '../agents/agent.ts'
 import { bootstrapAdmin } from '../agents/bootstrap.ts'
-import { type AgentKeys, createAgentKeys } from '../agents/keys.ts'
-import { openRegistry, type Registry, type RegistryOptions } from '../agents/registry.ts'
+import { createAgentKeys } from '../agents/keys.ts'
+import { openRegistry, type RegistryOptions } from '../agents/registry.ts'
 import { createSecretHasher } from '../agents/secret.ts'
-import type { Refusal } from '../base/refusals.ts'
 import type { Config } from '../config/schema.ts'
 import type { SubmitForm } from '../tokens/introspection.ts'
 import type { FetchDocument } from '../tokens/keyset.ts'
@@ -22,15 +21,7 @@ export interface IdentityParts extends Pick<Base, 'config' | 'dataDirectory' | '
 }
 
 /** Who may call: agents, their secrets and their tokens. */
-export interface Identity {
-  readonly registry: Registry
-  readonly keys: AgentKeys
-  readonly tokens: Tokens
-  readonly tokenEpoch: () => string | undefined
-  /** Why an agent may not call now; undefined when it may. */
-  readonly problemOf: (agentId: string) => Refusal | undefined
-  close(): Promise<void>
-}
+export type Identity = Awaited<ReturnType<typeof openIdentity>>
 
 /** Secrets that may wait to be hashed, in all. */
 const maxSecretsWaiting = 32
@@ -38,7 +29,7 @@ const maxSecretsWaiting = 32
 const quarantineWindowMs = 300_000
 
 /** Opens the registry, makes the first admin if there is none, and gets the signing keys ready. */
-export async function openIdentity(parts: IdentityParts): Promise<Identity> {
+export async function openIdentity(parts: IdentityParts) {
   const { config, dataDirectory, store, clock, log, fetchDocument, submitForm, loginLimit } = parts
   const { TokenRequests } = config.Security.AgentAuth
   const secrets = createSecretHasher({
@@ -85,7 +76,8 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       keys,
       tokens,
       tokenEpoch,
-      problemOf: id => agentProblem(registry.get(id)),
+      /** Why an agent may not call now; undefined when it may. */
+      problemOf: (id: string) => agentProblem(registry.get(id)),
       async close() {
         await registry.flush()
         await keys.close()
@@ -101,7 +93,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
 /**
  * Makes tokens void, in all threads, when the epoch in the store changes. Returns a function that reads the current epoch.
  */
-async function followTokens({ store, onTokens }: IdentityParts, { useEpoch }: Tokens): Promise<Identity['tokenEpoch']> {
+async function followTokens({ store, onTokens }: IdentityParts, { useEpoch }: Tokens) {
   let epoch: string | undefined
   async function change(now: string | undefined): Promise<void> {
     epoch = now

@@ -14,17 +14,12 @@ export interface OverviewParts extends Pick<Base, 'config' | 'clock'> {
   readonly recent: Pick<RecentActivity, 'incidents'>
 }
 
-export interface Overview {
-  /** Call about every second. Rejects when the store cannot be read. */
-  sample(): Promise<void>
-  /** Rejects when the store cannot be read. */
-  read(range: TimeRange): Promise<OverviewReading>
-}
+export type Overview = ReturnType<typeof createOverview>
 
 /** The store is asked this often at most, milliseconds. */
 const askMs = 5_000
 
-export function createOverview({ config, clock, telemetry, limits, hitl, recent }: OverviewParts): Overview {
+export function createOverview({ config, clock, telemetry, limits, hitl, recent }: OverviewParts) {
   const history = createHistory()
   const isMetered = config.Metering.Usage || readsUsage(config)
   const currency = isMetered ? config.Metering.Currency : null
@@ -43,13 +38,15 @@ export function createOverview({ config, clock, telemetry, limits, hitl, recent 
   }
 
   return {
+    /** Call about every second. Rejects when the store cannot be read. */
     async sample() {
       history.sample(clock.now(), telemetry.totals, gauges())
       if (clock.steady() - asked < askMs) return
       asked = clock.steady()
       await ask()
     },
-    async read(range) {
+    /** Rejects when the store cannot be read. */
+    async read(range: TimeRange): Promise<OverviewReading> {
       await ask()
       return { plots: history.plots(range), currency, now: gauges(), denials: recent.incidents.denials(clock.now()) }
     },
