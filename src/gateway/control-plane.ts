@@ -1,4 +1,3 @@
-import type { TrailVerification } from '../audit/verification.ts'
 import { isRefusal } from '../base/refusals.ts'
 import { uuid } from '../config/formats.ts'
 import { type CallerRate, takeAsked } from '../limits/caller-rate.ts'
@@ -27,27 +26,22 @@ import type { Upstreams } from './upstreams.ts'
 
 export interface ControlPlaneParts
   extends Pick<
-    Base,
-    'config' | 'clock' | 'log' | 'logStatus' | 'report' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
-  > {
-  readonly threadsAnswer: () => boolean
+      Base,
+      'config' | 'clock' | 'log' | 'logStatus' | 'report' | 'store' | 'fence' | 'fenceWatch' | 'fleet' | 'repeats'
+    >,
+    Pick<ManagementParts, 'hitl' | 'budgets' | 'verification' | 'tracing' | 'authority' | 'threadsAnswer'> {
   readonly isStopping: () => boolean
   readonly identity: Pick<Identity, 'registry' | 'keys' | 'tokens'>
   readonly rules: Pick<Rules, 'policies' | 'explain' | 'work'>
-  readonly hitl: ManagementParts['hitl']
-  readonly budgets: ManagementParts['budgets']
   readonly upstreams: Pick<Upstreams, 'keptCredentials'>
   readonly recent: Pick<RecentActivity, 'hits' | 'shadows' | 'incidents' | 'activity'>
   readonly recording: Pick<Recording, 'isOn' | 'of' | 'samplesOf' | 'clear' | 'hits'>
   readonly overview: Overview
-  readonly verification: TrailVerification
   /** Folder of the built console; that of this installation when absent. */
   readonly consoleFolder?: string | undefined
   readonly limits: { readonly managementRate: CallerRate }
   readonly telemetry: Pick<Telemetry, 'metrics'>
-  readonly tracing: ManagementParts['tracing']
   readonly page: ManagementParts['metrics']['page']
-  readonly authority: ManagementParts['authority']
   readonly clientIpOf: ClientIp
   readonly workTurns: WorkTurns
   readonly bounds: Bounds
@@ -55,23 +49,21 @@ export interface ControlPlaneParts
 
 /** The management API over the parts of a gateway. */
 export function createControlPlane(parts: ControlPlaneParts): Management {
-  const { config, clock, store, identity, rules, bounds } = parts
+  const { config, clock, store, identity, rules, bounds, recent, recording } = parts
+  const { verification, hitl, budgets, authority, tracing, threadsAnswer } = parts
   const { metrics } = parts.telemetry
   const fencedAs = createFenced(parts.fence)
   return createManagement({
+    ...{ clock, store, recording, verification, hitl, budgets, authority, tracing, threadsAnswer },
     registry: identity.registry,
     keys: identity.keys,
     book: rules.policies.book,
     explain: (policy, description) => rules.explain(policy, description, parts.workTurns),
-    policyWork: parts.rules.work,
+    policyWork: rules.work,
     language: languageOf(config),
-    verification: parts.verification,
-    recording: parts.recording,
-    hits: parts.recent.hits,
-    ruleHits: parts.recording.hits,
-    shadows: parts.recent.shadows,
-    hitl: parts.hitl,
-    budgets: parts.budgets,
+    hits: recent.hits,
+    ruleHits: recording.hits,
+    shadows: recent.shadows,
     credentials: manageCredentials(parts),
     grant: countedGrant(identity.tokens.grant, metrics),
     console: identity.tokens.console,
@@ -84,25 +76,20 @@ export function createControlPlane(parts: ControlPlaneParts): Management {
     },
     verify: identity.tokens.verifyInternal,
     tokenKeys: identity.tokens.keys,
-    authority: parts.authority,
     noteRefusal: parts.repeats.note,
     takeCall: createTakeCall(parts),
     callLimit: () => paceOf(config.System.ManagementRateLimit),
     noteRateLimited: (callerId, requestId) => bounds.reached('management_rate', callerId, requestId),
-    store,
     fencedAs,
     onFenced: listener => parts.fenceWatch?.subscribe(listener) ?? (() => {}),
     proxyRefusal: () => (parts.isStopping() ? 'draining' : fencedAs?.()),
     logIsWritten: () => parts.logStatus().problem === undefined,
-    threadsAnswer: parts.threadsAnswer,
     fleet: () => parts.fleet.view(),
     metrics: { page: parts.page, isPublic: config.Telemetry.Metrics.Public },
-    tracing: parts.tracing,
     countAnswer: status => metrics.count(managementRequests, classOf(status)),
     overview: range => parts.overview.read(range),
-    incidents: parts.recent.incidents,
-    activityOf: (id, now) => parts.recent.activity.of(id, now),
-    clock,
+    incidents: recent.incidents,
+    activityOf: (id, now) => recent.activity.of(id, now),
     allowedHosts: config.System.Server.AllowedHosts,
     ownUrls: selfUrlsOf(config),
     clientAddress: ({ socket, rawHeaders }) => parts.clientIpOf(socket, rawHeaders),
