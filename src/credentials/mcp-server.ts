@@ -6,6 +6,7 @@ import * as oauth from 'oauth4webapi'
 import { clientMetadata } from './client-document.ts'
 import { isScope } from './scopes.ts'
 import { CredentialError } from './state.ts'
+import type { RegisteredClient } from './stored-row.ts'
 
 /** Reads a document, or posts one, past the egress guard and without redirects. */
 export type AskDocument = (url: string, body?: string) => Promise<Response>
@@ -66,14 +67,7 @@ export async function assertIssuer(issuer: string, url: string, ask: AskDocument
 }
 
 /** RFC 7591: what the gateway is for this server from now on. */
-interface NewClient {
-  readonly id: string
-  readonly auth: 'Basic' | 'Post' | 'None'
-  /** Shown to nobody. */
-  readonly secret: string | undefined
-  /** Milliseconds since the epoch; null: its secret does not end. */
-  readonly endsAt: number | null
-}
+type NewClient = Omit<RegisteredClient, 'issuer' | 'redirectUri'>
 
 interface RegistrationRequest {
   readonly redirectUri: string

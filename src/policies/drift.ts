@@ -3,14 +3,9 @@ import type { PolicyDocument } from '../policy/language/format.ts'
 import type { KeptShape } from '../policy/propose/kept.ts'
 import type { ShapeOutcome } from '../policy/propose/outcome.ts'
 import type { ShapeCount } from '../storage/store.ts'
+import type { SimulatedRequests } from './simulate.ts'
 
-export interface DriftedShape {
-  readonly method: string
-  /** Ids are classes. */
-  readonly url: string
-  readonly agentId: string
-  readonly shapeId: string
-  readonly count: number
+export interface DriftedShape extends SimulatedRequests {
   /** Milliseconds since the epoch. */
   readonly lastAt: number
 }

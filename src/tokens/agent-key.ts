@@ -1,16 +1,12 @@
 import { hashKey, isAgentKey } from '../base/agent-key.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { LRUCache } from '../runtime/lru.ts'
+import type { AgentKey } from '../storage/store.ts'
 import { type Claims, isAlive, never, type Verify } from './verify.ts'
 
 /** A key as the registry has it now. */
-export interface KnownKey {
-  readonly id: string
-  readonly name: string
+export interface KnownKey extends Omit<AgentKey, 'hash'> {
   readonly agentId: string
-  readonly createdAt: number
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number | null
 }
 
 export interface KeyVerifierParts {

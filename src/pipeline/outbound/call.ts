@@ -1,6 +1,5 @@
 import type { Refusal } from '../../base/refusals.ts'
-import type { Target } from '../../base/target.ts'
-import type { PickedCredential } from '../../credentials/credentials.ts'
+import type { CredentialRequest, PickedCredential } from '../../credentials/credentials.ts'
 import type { SubjectToken } from '../../credentials/subject-token.ts'
 import type { Permit } from '../../limits/breaker.ts'
 import type { MessageNames } from '../../policy/evaluation/decide.ts'
@@ -17,18 +16,13 @@ import type { OutboundParts } from '../parts.ts'
  * A request of an agent on its way to its upstream: one that arrives (exchange.ts), or a held one after its approval
  * (approved.ts). The steps fill it.
  */
-export interface Call {
+export interface Call extends Pick<CredentialRequest, 'target' | 'rawHeaders' | 'tokenNames'> {
   readonly agent: AgentRecord
   /** Claims of the token with which the agent sent it. */
   readonly claims: Partial<Claims>
   /** That token, if upstreams may get credentials for it. */
   readonly subjectToken: SubjectToken | undefined
-  readonly target: Target
   readonly method: string
-  /** Header fields of the agent, flat. */
-  readonly rawHeaders: readonly string[]
-  /** Names of the fields among them that are never sent upstream, as `foldName` writes them. */
-  readonly tokenNames: readonly string[]
   readonly hasBody: boolean
   readonly requestId: string | undefined
   /** A person has approved it: it is sent once at most. */

@@ -96,7 +96,7 @@ function onEveryReading(test: Test): Test {
   }
 }
 
-interface ConditionParts {
+export interface ConditionParts {
   readonly operator: Operator
   readonly field: Field
   readonly condition: Condition

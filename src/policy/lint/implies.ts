@@ -1,8 +1,7 @@
 import { parseHostPattern } from '../../base/host.ts'
-import { fieldOf, operatorOf, type Scope } from '../language/condition.ts'
-import type { Field } from '../language/fields/fields.ts'
+import { type ConditionParts, fieldOf, operatorOf, type Scope } from '../language/condition.ts'
 import type { Condition, Node } from '../language/model.ts'
-import { isNegation, type Operator } from '../language/operators/operators.ts'
+import { isNegation } from '../language/operators/operators.ts'
 import { literalPrefix, patternWithin } from '../language/operators/patterns.ts'
 import { fold, readWords } from '../language/operators/values.ts'
 import { holdsFor } from './examined.ts'
@@ -33,15 +32,11 @@ export function excludes(left: Node, right: Node, scope: Scope): boolean {
 }
 
 /** A condition with what is needed to compare it. */
-interface ComparedLeaf {
-  readonly condition: Condition
-  readonly field: Field
-  readonly operator: Operator
+interface ComparedLeaf extends ConditionParts {
   /** Holds only of a value that is there. */
   readonly positive: boolean
   /** Whether the field always has exactly one value. */
   readonly single: boolean
-  readonly scope: Scope
 }
 
 const alwaysOne = ['input.port', 'agent.trustScore', 'agent.ageHours', 'time.hour', 'time.clock', 'time.dayOfWeek']
