@@ -26,6 +26,7 @@ export const oneStringBytes = 2_048
 const frameBytes = 5 + 2 + 2
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
+const hexDigits = Buffer.from('0123456789abcdef')
 
 export interface BackPressure {
   /** The client does not read, and the buffers are full. */
@@ -98,14 +99,26 @@ export class AnswerBody {
     const buffer = this.#buffer
     const free = bufferBytes - this.#used - (this.#chunked ? frameBytes : 0)
     const length = Math.min(free, bytes.length - at)
-    if (this.#chunked) this.#used += buffer.write(`${length.toString(16)}\r\n`, this.#used, 'latin1')
-    bytes.copy(buffer, this.#used, at, at + length)
+    if (this.#chunked) this.#writeSize(buffer, length)
+    // Less than `copy` costs: most pieces fit in.
+    if (length === bytes.length) buffer.set(bytes, this.#used)
+    else bytes.copy(buffer, this.#used, at, at + length)
     this.#used += length
-    if (this.#chunked) {
-      buffer[this.#used++] = carriageReturn
-      buffer[this.#used++] = lineFeed
-    }
+    if (this.#chunked) this.#endLine(buffer)
     return length
+  }
+
+  /** The line before a chunk, in hexadecimal. To make a text of it costs more than to copy the piece. */
+  #writeSize(buffer: Buffer, length: number): void {
+    let shift = 0
+    while (length >> shift > 15) shift += 4
+    for (; shift >= 0; shift -= 4) buffer[this.#used++] = hexDigits[(length >> shift) & 15]!
+    this.#endLine(buffer)
+  }
+
+  #endLine(buffer: Buffer): void {
+    buffer[this.#used++] = carriageReturn
+    buffer[this.#used++] = lineFeed
   }
 
   #writeSoon(): void {
