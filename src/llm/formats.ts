@@ -44,10 +44,10 @@ export function calledModel(path: string): CalledModel | undefined {
 
 function modelAt(path: string): CalledModel | undefined {
   const deployment = azure.exec(path)
-  if (deployment !== null) return azurePath.test(path) ? found('openai', deployment[1]) : undefined
+  if (deployment !== null) return azurePath.test(path) ? found('openai', path, deployment[1]) : undefined
   for (const [format, pattern] of paths) {
     const match = pattern.exec(path)
-    if (match !== null) return found(format, match[1])
+    if (match !== null) return found(format, path, match[1])
   }
   return undefined
 }
@@ -67,7 +67,9 @@ const embeddings = /\/embed(?:dings)?\/?$/
 
 export const writesNothing = (path: string): boolean => embeddings.test(path)
 
-function found(format: Format, model: string | undefined): CalledModel {
+/** Undefined: a server that cuts the path may carry out another call, which tells its tokens in another way. */
+function found(format: Format, path: string, model: string | undefined): CalledModel | undefined {
+  if (oddBytes.test(model === undefined ? path : path.replace(model, ''))) return undefined
   return { format, model: model === undefined ? undefined : decoded(model) }
 }
 

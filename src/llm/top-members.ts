@@ -12,6 +12,9 @@ const lastAscii = 126
 /** Longest name that is compared, bytes. An escape takes six for one. */
 const maxName = 256
 
+/** More of an object are not read: requests to models have a few, and a name takes longer than the rest of a body. */
+const maxMembers = 1_000
+
 /** A member: where its name ends, and where its value begins and ends. */
 interface Place {
   readonly name: string | undefined
@@ -31,7 +34,7 @@ export interface WantedName {
 
 /**
  * The wanted members of an object; those of which inner names are wanted as such maps too. Undefined when the text is no object
- * alone, or has a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
+ * alone, has too many members, or has a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
  * count as the same name.
  */
 export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<string, unknown> | undefined {
@@ -40,7 +43,7 @@ export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<strin
   if (text[at] !== openBrace) return undefined
   at = behindSpace(text, at + 1)
   if (text[at] === closeBrace) return isOver(text, at) ? found : undefined
-  for (;;) {
+  for (let members = 0; members < maxMembers; members++) {
     const place = memberAt(text, at)
     if (place === undefined || !note(text, place, { wanted, found })) return undefined
     at = behindSpace(text, place.end)
@@ -48,6 +51,7 @@ export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<strin
     if (text[at] !== comma) return undefined
     at = behindSpace(text, at + 1)
   }
+  return undefined
 }
 
 /** Nothing follows the brace. */

@@ -43,6 +43,15 @@ t.test('paths whose answers show no tokens have no format', async t => {
   )
 })
 
+t.test('T77 a path that a server may cut has no format: it could be that of a cheaper call', async t => {
+  for (const cut of [';', '%3b', '%3B', '%3f', '%23', '%2f', '%20']) {
+    const paths = [`/v1/chat/completions${cut}/v1/embeddings`, `/model/a/invoke${cut}/model/b/converse`]
+    for (const path of paths) t.equal(calledModel(path), undefined, path)
+  }
+  t.match(calledModel('/model/arn%3Aaws%3Abedrock:1:application-inference-profile%2Fa/converse'), { format: 'bedrock' })
+  t.match(calledModel('/v1/projects/example.com%3Ap/models/g:generateContent'), { format: 'gemini', model: 'g' })
+})
+
 t.test('a model that cannot be decoded is unknown', async t => {
   t.strictSame(calledModel('/model/%ff/converse'), { format: 'bedrock', model: undefined })
 })

@@ -44,6 +44,16 @@ t.test('what is no object alone is not read', async t => {
   t.strictSame(read(' {} \n'), new Map())
 })
 
+t.test(
+  'an object of more than 1,000 members is not read: a body of such names would hold up all other calls',
+  async t => {
+    const object = (count: number) => `{${'"a":1,'.repeat(count - 1)}"model":2}`
+    t.strictSame(read(object(1_000)), new Map([['model', 2]]))
+    t.equal(read(object(1_001)), undefined)
+    t.equal(read(`{"config":${object(1_001)}}`), undefined)
+  },
+)
+
 t.test('a name that is there twice, in any spelling, is not read', async t => {
   for (const other of ['model', 'MODEL', 'Model', '\\u006dodel', 'mo\\u0064el']) {
     t.equal(read(`{"model":"a","${other}":"b"}`), undefined, other)
