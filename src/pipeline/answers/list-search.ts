@@ -2,7 +2,8 @@
 import { isUtf8 } from 'node:buffer'
 import { JsonDocument, JsonReading } from '../../policy/request/json.ts'
 import { membersLike } from '../../policy/request/names.ts'
-import type { Budget, Work } from '../../policy/values/work.ts'
+import { type Budget, stepsOfText, type Work } from '../../policy/values/work.ts'
+import { mayList } from './list-bytes.ts'
 import { jsonString, TextSearch } from './text-search.ts'
 
 const method = 'tools/list'
@@ -10,30 +11,6 @@ const method = 'tools/list'
 const listing = jsonString(method)
 /** Bytes of its longest spelling. */
 const longestListing = 2 + 6 * method.length
-/** The end of its name, unless a character of it is escaped. */
-const plainEnd = Buffer.from('/list"')
-const escaped = Buffer.from('\\u00')
-const mayList = (piece: Buffer): boolean => holds(piece, plainEnd) || holds(piece, escaped)
-
-/** Bytes in the middle of a piece that tell which ones are rare in it. */
-const sampleBytes = 256
-
-/**
- * Whether a piece contains a text. Node.js stops at each first byte of it, or at each last one in a search from the end:
- * prose has many backslashes and quotes, a picture in base64 a slash in every 64 bytes.
- */
-function holds(piece: Buffer, text: Buffer): boolean {
-  const [first, last] = [text[0], text[text.length - 1]]
-  const from = piece.length >> 1
-  const to = Math.min(piece.length, from + sampleBytes)
-  let more = 0
-  for (let at = from; at < to; at++) {
-    const code = piece[at]
-    if (code === first) more++
-    else if (code === last) more--
-  }
-  return more > 0 ? piece.lastIndexOf(text) >= 0 : piece.includes(text)
-}
 
 /** How an object or a list begins. Some servers skip a byte order mark. */
 const jsonStart = /^(?:\xef\xbb\xbf)?[ \t\r\n]*[[{]/
@@ -42,7 +19,8 @@ const onlySpace = /^(?:\xef\xbb\xbf)?[ \t\r\n]*$/
 /** Leading white space that is skipped, bytes. */
 const longestSpace = 1_024
 const pieceBytes = 65_536
-const stepsPerPiece = 8_192
+/** Bytes that are passed over in one step. */
+const bytesPerStep = 128
 /** Longer bodies, and bodies of more values, are not parsed. Servers may accept them, so their text is searched instead. */
 const longestParsed = 1_048_576
 const maxValues = 10_000
@@ -86,10 +64,12 @@ export class ListQuestion implements Work {
       if (budget.left <= 0) return false
       // A spelling that begins in this piece may end in the next one.
       const piece = this.#body.subarray(this.#at, this.#at + pieceBytes + longestListing - 1)
-      budget.left -= Math.ceil((piece.length * stepsPerPiece) / pieceBytes)
+      budget.left -= Math.ceil(piece.length / bytesPerStep)
       if (this.#at === 0 && beginsAsJson(piece) === false) return true
       this.#at += pieceBytes
-      if (!mayList(piece) || !listing.test(piece.toString('latin1'))) continue
+      if (!mayList(piece)) continue
+      budget.left -= stepsOfText(piece.length)
+      if (!listing.test(piece.toString('latin1'))) continue
       this.asks = true
       if (this.#body.length > longestParsed || !isUtf8(this.#body)) return true
       this.#reading = new JsonReading(this.#body, maxValues)

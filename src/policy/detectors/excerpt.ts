@@ -15,8 +15,8 @@ import {
   current,
   from,
   get,
+  goOnBy,
   i32,
-  i32Const,
   i64,
   i64Const,
   type LoadedSearch,
@@ -27,7 +27,6 @@ import {
   set,
   simd,
   tee,
-  to,
   vector,
 } from './simd.ts'
 import { leastRun, part } from './tokens.ts'
@@ -89,8 +88,7 @@ const stretchCode = (): CharCodes => [
   ...[...get(next), ...i64Const(stretch / 4), i64.shiftRight, ...set(current), ...keepRuns(wholeGroups)],
   ...[...get(pair), i32.fromI64, ...get(classes), ...bytesOf(all(ofTokens)), ...simd(vector.and)],
   ...[...simd(vector.anyTrue), i32.or, block.if, block.empty, ...get(from), block.return, block.end],
-  ...[...get(from), ...i32Const(stretch / 2), ...i32Const(stretch / 2), i32.add, i32.add, ...tee(from)],
-  ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
+  ...goOnBy(stretch),
 ]
 
 /** Over the same bytes: a fast one that finds too much, and an exact one for runs. */

@@ -6,6 +6,7 @@ import {
   current,
   from,
   get,
+  goOnBy,
   i32,
   i32Const,
   i64,
@@ -50,8 +51,7 @@ export const searchCode = (chars: Uint8Array, least: number): CharCodes => [
   ...[...get(pair), i32.fromI64, block.if, block.empty],
   ...[...get(from), ...get(pair), i64.trailingZeros, i32.fromI64, i32.add, ...tee(from), ...get(to)],
   ...[...get(from), ...get(to), i32.less, select, block.return, block.end],
-  ...[...get(next), ...set(current), ...get(from), ...i32Const(32), i32.add, ...tee(from)],
-  ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
+  ...[...get(next), ...set(current), ...goOnBy(32)],
 ]
 
 /** The first place from `from` on and before `to`, at most `searchedBytes` later, where a run begins, or `to`. */

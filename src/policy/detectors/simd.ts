@@ -4,7 +4,7 @@
  */
 
 /** Bytes after those of a search that it reads as well. */
-const bytesBehind = 64
+const bytesBehind = 80
 
 /** By opcode (WebAssembly core specification, binary format). */
 export const block = {
@@ -59,8 +59,9 @@ export const simd = (op: number): CharCodes => [0xfd, ...unsigned(op)]
 export const get = (local: number): CharCodes => [0x20, local]
 export const set = (local: number): CharCodes => [0x21, local]
 export const tee = (local: number): CharCodes => [0x22, local]
-/** Only for numbers below 64, which take one byte. */
-export const i32Const = (value: number): CharCodes => [0x41, value]
+/** Only for numbers below 8,192, which take two bytes at most. */
+export const i32Const = (value: number): CharCodes =>
+  value < 64 ? [0x41, value] : [0x41, (value & 127) | 128, value >> 7]
 /** The place that a load or store adds to the one it is given; nothing needs to be aligned. */
 export const offsetBy = (offset: number): CharCodes => [0, ...unsigned(offset)]
 export const i64Const = (value: number): CharCodes => [0x42, value]
@@ -115,6 +116,12 @@ export function membership(chars: Uint8Array, offset: number): CharCodes {
   const high = nibblesOf(nibble => (nibble < 8 ? 1 << nibble : 0))
   return [...lookUp(low, high, offset), ...bytesOf(all(0)), ...simd(vector.notEqual)]
 }
+
+/** The end of a loop, and of the code: goes on with the next bytes, so many at a time, or ends at `to`. */
+export const goOnBy = (bytes: number): CharCodes => [
+  ...[...get(from), ...i32Const(bytes), i32.add, ...tee(from)],
+  ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
+]
 
 function moduleOf(write: () => CharCodes): Uint8Array<ArrayBuffer> {
   constants = []

@@ -9,8 +9,8 @@ import {
   compileSearch,
   from,
   get,
+  goOnBy,
   i32,
-  i32Const,
   type LoadedSearch,
   load,
   lookUp,
@@ -51,12 +51,6 @@ const endAtFirst: CharCodes = [
   ...[...get(from), ...get(classes), ...simd(vector.bitmask), i32.trailingZeros, i32.add, ...tee(from), ...get(to)],
   ...[...get(from), ...get(to), i32.less, select, block.return],
 ]
-/** Goes on with the next sixteen places, or ends at `to`. */
-const goOn: CharCodes = [
-  ...[...get(from), ...i32Const(16), i32.add, ...tee(from)],
-  ...[...get(to), i32.less, block.branchIf, 0, block.end, ...get(to), block.end],
-]
-
 const isPlain = 0b0001_1111
 const isFirst = 0b1110_0000
 
@@ -79,7 +73,7 @@ function startCode(first: Uint8Array, second: Uint8Array): CharCodes {
     ...[...bytesOf(all(border.last - border.first)), ...simd(vector.lessOrEqual)],
     ...[...get(classes), ...bytesOf(all(isFirst)), ...simd(vector.and), ...zero, ...simd(vector.notEqual)],
     ...[...simd(vector.and), ...membership(second, 2), ...simd(vector.and), ...simd(vector.or)],
-    ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty, ...endAtFirst, block.end, ...goOn],
+    ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty, ...endAtFirst, block.end, ...goOnBy(16)],
   ]
 }
 
@@ -93,7 +87,16 @@ const plusCode = (): CharCodes => [
   ...[...bytesOf(all(leading.last - leading.first)), ...simd(vector.lessOrEqual), ...simd(vector.and)],
   ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty],
   ...[...get(classes), ...membership(word, 0), ...simd(vector.andNot)],
-  ...[...tee(classes), ...simd(vector.anyTrue), block.if, block.empty, ...endAtFirst, block.end, block.end, ...goOn],
+  ...[
+    ...tee(classes),
+    ...simd(vector.anyTrue),
+    block.if,
+    block.empty,
+    ...endAtFirst,
+    block.end,
+    block.end,
+    ...goOnBy(16),
+  ],
 ]
 
 /** Bytes that are loaded at a time. */
