@@ -1,4 +1,5 @@
 /** A thread that searches texts without WebAssembly, as `node --jitless` does. */
+import { stripTypeScriptTypes } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 
 class NoMemory {
@@ -6,7 +7,8 @@ class NoMemory {
     throw new Error('there is no WebAssembly')
   }
 }
-// The reader of TypeScript was loaded before this, and keeps its own.
+// The reader of TypeScript keeps its own. It is loaded at its first use, which the compile cache may put off.
+stripTypeScriptTypes('')
 Reflect.set(globalThis, 'WebAssembly', { Memory: NoMemory })
 const { findings } = await import('../../fixtures/findings.ts')
 const { searched } = await import('../../../src/policy/detectors/simd.ts')

@@ -19,7 +19,10 @@ t.test('the same is read and found without WebAssembly', async t => {
     ...hostile.map(text => JSON.stringify(encodeURIComponent(text))),
     ...long,
   ]
-  const worker = new Worker(new URL('../child/finder.ts', import.meta.url), { workerData: texts })
+  const worker = new Worker(new URL('../child/finder.ts', import.meta.url), {
+    workerData: texts,
+    execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
+  })
   const [answer] = await once(worker, 'message')
   t.equal(answer.isWithout, true)
   const here = texts.map(findings)
