@@ -9,13 +9,11 @@ import { type SourceParts, secretOf } from '../credentials/obtain.ts'
 import { createSecrets, type SecretPlaces, type Secrets } from '../credentials/secrets.ts'
 import type { CredentialState } from '../credentials/state.ts'
 import { createCredentialTable, type NeedCredential, type NoteWanted } from '../credentials/table.ts'
-import type { Log } from '../log/log.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
 import type { OwnRequests } from '../upstream/own-requests.ts'
 import { connectUrlOf } from './base.ts'
 import { CredentialKeepers } from './credential-keepers.ts'
 import {
+  type AttemptParts,
   type CredentialStore,
   createAttemptNotes,
   createGrants,
@@ -27,12 +25,8 @@ import {
 /** The credentials of `Credentials`, kept by the first thread for all of them. */
 export type KeptCredentials = Awaited<ReturnType<typeof openKeptCredentials>>
 
-export interface KeptCredentialParts extends SecretPlaces {
-  readonly clock: Clock
+export interface KeptCredentialParts extends SecretPlaces, AttemptParts {
   readonly ownRequests: Pick<OwnRequests, 'ask'>
-  /** Absent: nothing is logged or counted. */
-  readonly log?: Log | undefined
-  readonly metrics?: Metrics | undefined
 }
 
 /** Agents can have exchanges fail and succeed in turns: one failure in this time is put on record, milliseconds. */

@@ -95,8 +95,9 @@ interface WantedScopes {
   readonly host: string
 }
 
-interface AttemptParts {
+export interface AttemptParts {
   readonly clock: Clock
+  /** Absent: nothing is logged or counted. */
   readonly log?: Log | undefined
   readonly metrics?: Metrics | undefined
 }

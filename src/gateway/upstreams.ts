@@ -9,10 +9,7 @@ import type { LiveSettings } from '../config/live.ts'
 import type { Config } from '../config/schema.ts'
 import { openCredentials } from '../credentials/credentials.ts'
 import type { CredentialTable } from '../credentials/table.ts'
-import type { Log } from '../log/log.ts'
-import type { Clock } from '../runtime/clock.ts'
 import { connectTime } from '../telemetry/layout.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
 import { Connections } from '../upstream/connections.ts'
 import { createTcpDial } from '../upstream/dial.ts'
 import { createEgress, type EgressSettings } from '../upstream/egress.ts'
@@ -21,18 +18,16 @@ import { createResolver, createRoute, type Lookup } from '../upstream/resolve.ts
 import type { OpenHttp1 } from '../upstream/settings.ts'
 import { selfUrlsOf } from './base.ts'
 import { openKeptCredentials } from './credentials.ts'
+import type { AttemptParts } from './kept-credential.ts'
 import { openPrices } from './prices.ts'
 import { collectorOf } from './tracing.ts'
 
 /** All connections from the gateway to other servers. */
 export type Upstreams = Awaited<ReturnType<typeof openUpstreams>>
 
-export interface UpstreamDeps {
-  readonly clock: Clock
+export interface UpstreamDeps extends AttemptParts {
   readonly lookup: Lookup
   readonly env: Environment
-  readonly log?: Log | undefined
-  readonly metrics?: Metrics | undefined
   /** Absent when the settings never change. */
   readonly onSettings?: LiveSettings['onChange']
   /** Those of the first thread, as another one has them. */

@@ -21,6 +21,7 @@ import type {
   ReplayState,
   ShapeCount,
   StoredSample,
+  StoredSpend,
   TakenKey,
   ToolDigests,
 } from './store.ts'
@@ -100,13 +101,7 @@ export interface ToolDigestsRow extends Omit<ToolDigests, 'digests'> {
 }
 
 /** A budget of one holder in one window. */
-export interface SpendTotalRow extends SpendRow {
-  readonly spent: number
-  /** The part of `spent` that was estimated. */
-  readonly estimated: number
-  readonly calls: number
-  /** Added to the limit. */
-  readonly raised: number
+export interface SpendTotalRow extends Omit<StoredSpend, 'leased'> {
   /** 1: people were warned; 2: they were told that it is used up. */
   readonly notified: Generated<number>
 }

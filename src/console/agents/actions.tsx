@@ -2,7 +2,7 @@ import { change } from '../api.ts'
 import { Act } from '../parts/act.tsx'
 import { Text } from '../parts/text.tsx'
 import type { Agent } from '../types.ts'
-import { PolicyDialog, RolesDialog, SecretDialog, TagsDialog } from './other-dialogs.tsx'
+import { type AgentDialogProps, PolicyDialog, RolesDialog, SecretDialog, TagsDialog } from './other-dialogs.tsx'
 
 /** A change of the status, which the API has as an operation of its own. */
 interface Change {
@@ -76,11 +76,8 @@ export function actionsFor({ status }: Agent): readonly Action[] {
   }
 }
 
-interface ActionProps {
+interface ActionProps extends AgentDialogProps {
   readonly action: Action
-  readonly agent: Agent
-  readonly onClose: () => void
-  readonly onDone: () => void
 }
 
 export function ActionDialog({ action, agent, onClose, onDone }: ActionProps) {

@@ -7,7 +7,7 @@ import { Text } from '../parts/text.tsx'
 import type { Agent, Role } from '../types.ts'
 import { PolicyField, RolesField, TagsField, tagsOf, tagsText } from './agent-form.tsx'
 
-interface AgentDialogProps {
+export interface AgentDialogProps {
   readonly agent: Agent
   readonly onClose: () => void
   readonly onDone: () => void

@@ -5,6 +5,7 @@ import { Choice } from '../parts/choice.tsx'
 import { isAdmin } from '../session.ts'
 import { timeText } from '../text.ts'
 import type { Agent } from '../types.ts'
+import type { AgentDialogProps } from './other-dialogs.tsx'
 
 /** What is recorded of the agent for a time, other than `Recording:Mode` says. */
 export function Recording({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
@@ -52,13 +53,7 @@ const spans = [
   ['167', 'a week'],
 ] as const
 
-interface DialogProps {
-  readonly agent: Agent
-  readonly onClose: () => void
-  readonly onDone: () => void
-}
-
-function RecordingDialog({ agent: { id, recording }, onClose, onDone }: DialogProps) {
+function RecordingDialog({ agent: { id, recording }, onClose, onDone }: AgentDialogProps) {
   const [hours, setHours] = useState('24')
   const path = `/agents/${encodeURIComponent(id)}/recording`
   const ends = recording !== null

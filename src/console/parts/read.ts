@@ -10,11 +10,8 @@ export interface Reading<T> {
   readonly again: () => void
 }
 
-interface State<T> {
+interface State<T> extends Omit<Reading<T>, 'again'> {
   readonly path: string
-  readonly data: T | undefined
-  readonly failure: Failure | undefined
-  readonly isReading: boolean
 }
 
 /**

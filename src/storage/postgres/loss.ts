@@ -14,7 +14,7 @@ export interface LossOptions {
   readonly onAccepted: () => void
 }
 
-interface LossParts {
+export interface LossParts {
   readonly connections: DatabaseConnections
   readonly clock: Clock
   readonly history: StoreHistory

@@ -2,9 +2,9 @@
  * One transaction for a write, or for several. The statements lock rows; what was noted goes out last, together with
  * COMMIT, so that the lock which all gateways share is never held across the network.
  */
+
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
-import type { Clock } from '../../runtime/clock.ts'
 import type { WebhookSubscription } from '../deliveries.ts'
 import { isAwaited } from '../feed.ts'
 import { run, type StoreOperation } from '../operations.ts'
@@ -12,8 +12,9 @@ import type { CallerKind } from '../store.ts'
 import { StoreError } from '../store-error.ts'
 import type { WriteNotes } from '../unit.ts'
 import { argumentsOf, callCommitWrite, type Written } from './commit-write.ts'
-import { cutOff, type DatabaseConnections, takeNotice } from './connection.ts'
+import { cutOff, takeNotice } from './connection.ts'
 import type { StoreHistory } from './history.ts'
+import type { LossParts } from './loss.ts'
 import { type NoteQuery, SharedNotes, type Together } from './shared-notes.ts'
 import type { Wake } from './turns.ts'
 import type { WriteShare } from './write-share.ts'
@@ -39,10 +40,7 @@ export interface TransactionAttempt {
   givenUp: boolean
 }
 
-export interface CommitParts {
-  readonly connections: DatabaseConnections
-  readonly clock: Clock
-  readonly history: StoreHistory
+export interface CommitParts extends LossParts {
   /** Hooks for which events are left in the store. */
   subscriptions: readonly WebhookSubscription[]
   readonly gateway: string
