@@ -30,7 +30,8 @@ const selectGranted = statement((db, { agentId, key, now }: Key & { now: number 
     .where('expiresAt', '>', now),
 )
 
-const replaceKey = statement((db, { agentId, key, expiresAt }: TakenKey) =>
+/** Notes a key that was free, or has expired. */
+export const takeKey = statement((db, { agentId, key, expiresAt }: TakenKey) =>
   db
     .insertInto('granted_keys')
     .values({ agentId, key, expiresAt })
@@ -54,11 +55,6 @@ export async function keyHolder(db: Db, agentId: string, key: string, now: numbe
 
 export async function isGrantedKey(db: Db, key: Key, now: number): Promise<boolean> {
   return (await selectGranted(db, { ...key, now })).rows.length > 0
-}
-
-/** Notes a key that was free, or has expired. */
-export async function takeKey(db: Db, key: TakenKey): Promise<void> {
-  await replaceKey(db, key)
 }
 
 export async function releaseKey(db: Db, taken: TakenKey): Promise<void> {
