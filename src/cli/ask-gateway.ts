@@ -6,10 +6,8 @@ import { type Configuration, configOption, readConfiguration } from './configura
 import { callJson, findGateway, type GatewayAddress, type JsonCall } from './gateway-address.ts'
 import { jsonOption, type Shell } from './shell.ts'
 
-/** Lines of a help text: how a command finds the gateway, and who it is there. */
+/** Lines of a help text: who a command is at the gateway. */
 export const gatewayHelp = `The token is read from AGENT_GATEWAY_TOKEN; if absent, the credential of the first admin is used.`
-export const atHelp = `  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration`
 
 export const gatewayOptions = { ...configOption, ...jsonOption, at: { type: 'string' } } as const
 

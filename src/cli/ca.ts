@@ -8,12 +8,10 @@ import { authorityFile, createStoredAuthority } from '../intercept/stored-author
 import { systemClock } from '../runtime/clock.ts'
 import { answerOf, gatewayHelp, managementToken, refusedIn, whyOf } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
+import { atHelp, callJson, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { type Command, jsonHelp, jsonOption, printJson, readArgs, UsageError } from './shell.ts'
 
 const addressOption = { at: { type: 'string' } } as const
-const addressHelp = `  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration`
 
 export const showing: Command = {
   help: `usage: agent-gateway ca show [--pem | --json] [--at ADDRESS] [--config FILE]
@@ -23,7 +21,7 @@ use first, then the one before the last rotation.
 
   --pem          print them as PEM, for a file
 ${jsonHelp}
-${addressHelp}
+${atHelp}
 ${configHelp}
 
 Example:
@@ -124,7 +122,7 @@ ${gatewayHelp}
 ${permitHelp}; if absent, those of the old one
   --permit-all   it may issue certificates for all hosts
   --drop-old     programs are no longer to trust the old one: when its key is not secret any more
-${addressHelp}
+${atHelp}
 ${configHelp}
 
 Example:

@@ -2,7 +2,7 @@ import { StartupError } from '../base/refusals.ts'
 import { consoleUrlOf } from '../gateway/base.ts'
 import { answerOf, gatewayHelp, managementToken, type RefusedCall, whyOf } from './ask-gateway.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { findGateway, type GatewayAddress } from './gateway-address.ts'
+import { atHelp, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway console [--as NAME] [--at ADDRESS] [--url URL] [--config FILE]
@@ -12,8 +12,7 @@ ${gatewayHelp}
 
   --as NAME      name or id of an agent with the role reviewer, auditor or admin; if absent, that of the token.
                  Verdicts and the audit trail name this agent.
-  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration
+${atHelp}
   --url URL      address of the gateway in the browser, such as https://gateway.example; if absent,
                  the configured PublicUrl or that of --at
 ${configHelp}

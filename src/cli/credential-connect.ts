@@ -17,17 +17,10 @@ import type { SourceParts } from '../credentials/obtain.ts'
 import { CredentialError } from '../credentials/state.ts'
 import type { Granted } from '../credentials/stored-row.ts'
 import type { AccountView, CredentialView } from '../credentials/view.ts'
-import {
-  type AskParts,
-  askedIn,
-  askGateway,
-  atHelp,
-  GatewayRefusal,
-  gatewayHelp,
-  gatewayOptions,
-} from './ask-gateway.ts'
+import { type AskParts, askedIn, askGateway, GatewayRefusal, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { type Configuration, configHelp } from './configuration.ts'
 import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
+import { atHelp } from './gateway-address.ts'
 import { openLoopback } from './loopback.ts'
 import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { upstreamsOf } from './upstreams.ts'

@@ -1,7 +1,8 @@
 /** Credentials of a running gateway: how they are, and the end of what people granted. */
 import type { CredentialView } from '../credentials/view.ts'
-import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { askedIn, askGateway, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
+import { atHelp } from './gateway-address.ts'
 import { type Command, jsonHelp, misused, printResult, readArgs, type Shell } from './shell.ts'
 import { tableLines } from './table.ts'
 

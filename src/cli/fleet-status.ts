@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemberView } from '../fleet/view.ts'
 import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
-import { findGateway, type GatewayAddress } from './gateway-address.ts'
+import { atHelp, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
@@ -13,8 +13,7 @@ Exit code 0 when all of them serve and have the changes of 2 seconds ago, else 1
 ${gatewayHelp}
 
   --members N    fewer gateways than N are a failure too
-  --at ADDRESS   address of a gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration
+${atHelp}
 ${jsonHelp}: ok, newest, members, problems
 ${configHelp}
 

@@ -13,6 +13,10 @@ import type { Certificate } from '../http/servers.ts'
 import type { Service } from '../http/service.ts'
 import type { Configuration } from './configuration.ts'
 
+/** Lines of a help text: how a command finds the gateway. */
+export const atHelp = `  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
+                 if absent, the address in the configuration`
+
 /** Where the API of the running gateway is reached from the same machine. */
 export interface GatewayAddress {
   /** For people. */

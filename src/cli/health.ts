@@ -1,7 +1,7 @@
 import { parseJson } from '../base/json.ts'
 import { isObject } from '../base/records.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { callJson, findGateway } from './gateway-address.ts'
+import { atHelp, callJson, findGateway } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway health [--live] [--at ADDRESS] [--config FILE]
@@ -10,8 +10,7 @@ Asks the running gateway whether it serves proxied requests (GET /health/proxy).
 seconds. For health checks of containers; it needs no token.
 
   --live         ask only whether the process works (GET /health/live)
-  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration
+${atHelp}
 ${configHelp}
 
 Example:

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import type { MadeDraft } from '../policies/draft.ts'
-import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { askedIn, askGateway, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { readCurl } from './curl.ts'
+import { atHelp } from './gateway-address.ts'
 import { jsonHelp, printJson, readArgs, type Shell, UsageError } from './shell.ts'
 
 export const help = `usage: agent-gateway policy draft --hitl ID [OPTIONS]

@@ -1,6 +1,7 @@
 import type { Drift, DriftedShape } from '../policies/drift.ts'
-import { askedIn, askGateway, atHelp, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
+import { askedIn, askGateway, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
+import { atHelp } from './gateway-address.ts'
 import { jsonHelp, misused, printResult, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy drift NAME [--json] [--at ADDRESS] [--config FILE]

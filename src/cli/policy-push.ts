@@ -4,8 +4,9 @@ import { readPolicyFolder } from '../policies/files.ts'
 import { decisionSettings, languageOf, soloRulebooks } from '../policies/language.ts'
 import { createSelfTest } from '../policies/policy-tests.ts'
 import type { Pushed } from '../policies/push.ts'
-import { askGateway, atHelp, gatewayHelp } from './ask-gateway.ts'
+import { askGateway, gatewayHelp } from './ask-gateway.ts'
 import { type Configuration, configHelp, configOption, readConfiguration } from './configuration.ts'
+import { atHelp } from './gateway-address.ts'
 import { misused, readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway policy push FOLDER [--prune] [--dry-run] [--at ADDRESS] [--config FILE]

@@ -1,6 +1,6 @@
 import { requestAdminToken } from './admin-token.ts'
 import { configHelp, configOption, readConfiguration } from './configuration.ts'
-import { findGateway } from './gateway-address.ts'
+import { atHelp, findGateway } from './gateway-address.ts'
 import { readArgs, type Shell } from './shell.ts'
 
 export const help = `usage: agent-gateway token [--at ADDRESS] [--config FILE]
@@ -9,8 +9,7 @@ Asks the running gateway for a token of the first admin and prints it alone on a
 The credential is that of Security:Bootstrap or of bootstrap.json in Storage:DataDirectory.
 AGENT_GATEWAY_TOKEN is not read: this command gets the token that it holds for others.
 
-  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
-                 if absent, the address in the configuration
+${atHelp}
 ${configHelp}
 
 Example:
