@@ -15,6 +15,7 @@ import {
 import { type ExchangeEnd, Http1Exchange, type Http1Parts } from './http1-exchange.ts'
 import { readHead } from './http1-head.ts'
 import { HeadMemory } from './known-head.ts'
+import { readFrom } from './read-end.ts'
 import type { CarrierSettings } from './settings.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */
@@ -138,7 +139,7 @@ export class Http1Connection implements Carrier {
 
   #read(bytes: Buffer): void {
     if (this.#exchange === undefined) this.#end(new UpstreamError('malformed', 'an answer that nobody asked for'))
-    else this.#exchange.read(bytes)
+    else readFrom(this.#exchange, bytes)
   }
 
   #ended(): void {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
+import { doAtReadEnd, type ReadEndWork } from '../../upstream/read-end.ts'
 
 /**
  * One full read of an upstream connection, 64 KiB, with its framing as a chunk. Pieces of answers are copied into buffers
@@ -36,12 +37,12 @@ export interface BackPressure {
 }
 
 /**
- * The body of an answer that streams. All that one turn of the event loop brings is sent in one write after that turn,
- * with framing and head: node would write each chunk in four pieces. Nothing waits longer than that.
+ * The body of an answer that streams. All that one read of the upstream brings is sent in one write at its end, with framing and
+ * head: node would write each chunk in four pieces. What comes otherwise waits for the end of the turn of the event loop.
  *
  * Make it right after `writeHead`. From then on only this class writes and ends `res`.
  */
-export class AnswerBody {
+export class AnswerBody implements ReadEndWork {
   readonly #res: ServerResponse
   readonly #chunked: boolean
   readonly #pace: BackPressure
@@ -124,11 +125,10 @@ export class AnswerBody {
   #writeSoon(): void {
     if (this.#isDue) return
     this.#isDue = true
-    process.nextTick(writeDue, this)
+    doAtReadEnd(this)
   }
 
-  /** Call it after the turn of the event loop. */
-  writeDue(): void {
+  atReadEnd(): void {
     this.#isDue = false
     const { writableEnded, destroyed } = this.#res
     if (!writableEnded && !destroyed && (this.#used > 0 || !this.#isHeadSent)) this.#write()
@@ -165,5 +165,3 @@ export class AnswerBody {
     return to.write(text, 'latin1')
   }
 }
-
-const writeDue = (body: AnswerBody): void => body.writeDue()
