@@ -9,7 +9,7 @@ import { keyFor } from './accounts.ts'
 import { type AwsMessage, type AwsSigned, keysIn, scopeOf, withSignature } from './aws.ts'
 import { ClockWatch } from './clock-watch.ts'
 import { applies, type CredentialAgent, type CredentialEntry, entryOf } from './entries.ts'
-import { type CredentialPlace, sendsItself, withCredential } from './placement.ts'
+import { type CredentialPlace, secretsIn, sendsItself, withCredential } from './placement.ts'
 import { wantedScopes } from './scopes.ts'
 import type { SecretPlaces } from './secrets.ts'
 import type { AwsScope } from './sigv4.ts'
@@ -39,7 +39,7 @@ export interface PickedCredential
   /** What is signed, for keys of AWS. */
   readonly scope: AwsScope | undefined
   /** What was added to the request when it was sent; never logged or stored. */
-  sent: { readonly value: string; readonly version: number } | undefined
+  sent: { readonly secrets: readonly string[]; readonly version: number } | undefined
 }
 
 /** What the gateway adds for some upstreams, so that agents need not hold their keys. */
@@ -128,8 +128,8 @@ export async function openCredentials(options: CredentialOptions): Promise<Crede
       let placed = message
       for (const [at, state] of states.entries()) {
         const one = picked[at]!
-        const { sent, changed } = placeOne(one, state, { message: placed, origin, now: options.clock.now() })
-        one.sent = { value: sent, version: state.version }
+        const { secrets, changed } = placeOne(one, state, { message: placed, origin, now: options.clock.now() })
+        one.sent = { secrets, version: state.version }
         if (one.name !== undefined) table.noteUse(one.name)
         placed = { ...placed, ...changed }
       }
@@ -232,15 +232,14 @@ function placeOne(
   { place, prefix, scope }: PickedCredential,
   state: Pick<FreshCredential, 'value'>,
   { message, origin, now }: { readonly message: AwsMessage; readonly origin: Origin; readonly now: number },
-): { readonly sent: string; readonly changed: AwsSigned } {
+): { readonly secrets: readonly string[]; readonly changed: AwsSigned } {
   const { value } = state
-  // An answer may show what stands behind the scheme alone.
   if (scope === undefined)
-    return { sent: value.replace(/^Basic /, ''), changed: withCredential(message, place, prefix + value) }
+    return { secrets: secretsIn(place, prefix, value), changed: withCredential(message, place, prefix + value) }
   const keys = keysIn(state)
   // As the Host field has it.
   const host = origin.key.slice(`${origin.scheme}://`.length)
-  return { sent: keys.sessionToken ?? '', changed: withSignature(message, keys, { scope, host, now }) }
+  return { secrets: [keys.sessionToken ?? ''], changed: withSignature(message, keys, { scope, host, now }) }
 }
 
 function conflict({ header, query }: CredentialPlace): Refusal {

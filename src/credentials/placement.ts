@@ -71,14 +71,30 @@ export function splitQuery(path: string): readonly [start: string, query: string
   return at < 0 ? [path, ''] : [path.slice(0, at), path.slice(at + 1)]
 }
 
+/**
+ * What an answer must not show of a value: what stands behind the scheme of `Authorization`, and the value of each cookie, since
+ * servers set them again one by one.
+ *
+ * @param prefix stands before the value
+ */
+export function secretsIn({ header, query }: CredentialPlace, prefix: string, value: string): readonly string[] {
+  if (query !== undefined) return [value]
+  if (prefix === '' && /authorization$/i.test(header)) return [value.replace(scheme, '')]
+  if (!/^cookie$/i.test(header)) return [value]
+  return (prefix + value).split(';').map(cookie => cookie.slice(cookie.indexOf('=') + 1))
+}
+
+/** RFC 9110 section 11.4. */
+const scheme = /^[\w!#$%&'*+.^`|~-]+ +/
+
 /** A credential as it was sent, unless it was not. */
 interface SentCredential {
-  readonly sent: { readonly value: string } | undefined
+  readonly sent: { readonly secrets: readonly string[] } | undefined
 }
 
 /** Shorter values stand in many fields by chance. */
 const leastEcho = 8
-const none = { value: '' }
+const none = { secrets: [] }
 const redacted = '[redacted]'
 
 /**
@@ -103,17 +119,22 @@ export function withoutEchoes(
 
 function withoutValues(text: string, added: readonly SentCredential[]): string {
   let rest = text
-  for (const { sent: { value } = none } of added) {
-    // Most fields are shorter than a token, encoded or not.
-    if (value.length < leastEcho || rest.length < value.length) continue
-    rest = rest.replaceAll(value, redacted)
-    // Encoded it is the same, or has one of these signs.
-    if (!/[%+]/.test(rest)) continue
-    rest = rest.replaceAll(encodeURIComponent(value), redacted)
-    // In other letters, or with more signs encoded, it is not worth finding where it stands.
-    if (decoded(rest).includes(value) || decoded(rest.replaceAll('+', ' ')).includes(value)) return redacted
+  for (const { sent: { secrets } = none } of added) {
+    for (const secret of secrets) rest = withoutSecret(rest, secret)
   }
   return rest
+}
+
+function withoutSecret(text: string, secret: string): string {
+  // Most fields are shorter than a token, encoded or not.
+  if (secret.length < leastEcho || text.length < secret.length) return text
+  const plain = text.replaceAll(secret, redacted)
+  // Encoded it is the same, or has one of these signs.
+  if (!/[%+]/.test(plain)) return plain
+  const rest = plain.replaceAll(encodeURIComponent(secret), redacted)
+  // In other letters, or with more signs encoded, it is not worth finding where it stands.
+  const isLeft = decoded(rest).includes(secret) || decoded(rest.replaceAll('+', ' ')).includes(secret)
+  return isLeft ? redacted : rest
 }
 
 /** Values are ASCII. */

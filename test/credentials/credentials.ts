@@ -232,16 +232,16 @@ t.test('a value that ends while its request is prepared is sent', async t => {
   t.equal(credentials.ready(picked, false), undefined)
   clock.steady = () => 1_001
   t.match(credentials.place(picked, messageOf('/'), target.origin)?.fields, [/^authorization$/i, /./])
-  t.equal(picked[0]?.sent?.value, 'n-1')
+  t.strictSame(picked[0]?.sent?.secrets, ['n-1'])
   clock.steady = () => 1_100
   t.equal(credentials.place(picked, messageOf('/'), target.origin), undefined, 'it may have waited for the processor')
   clock.steady = () => 999
   table.set({ ...shop, version: 2, value: undefined, freshUntil: 0 })
   t.equal(credentials.place(picked, messageOf('/'), target.origin), undefined, 'it was taken back')
-  t.equal(picked[0]?.sent?.value, 'n-1', 'what was sent before is still kept out of answers')
+  t.strictSame(picked[0]?.sent?.secrets, ['n-1'], 'what was sent before is still kept out of answers')
   table.set({ ...shop, version: 3, value: 'Basic dXNlcjpwYXNz' })
   t.match(credentials.place(picked, messageOf('/'), target.origin)?.fields.at(-1), /Basic dXNlcjpwYXNz$/)
-  t.equal(picked[0]?.sent?.value, 'dXNlcjpwYXNz', 'also without the scheme')
+  t.strictSame(picked[0]?.sent?.secrets, ['dXNlcjpwYXNz'], 'also without the scheme')
 })
 
 t.test('after a 401 all credentials of a request must be fresh, and one of them new', async t => {
@@ -272,6 +272,6 @@ t.test('after a 401 all credentials of a request must be fresh, and one of them 
   credentials.place(picked, messageOf('/'), target.origin)
   t.equal(await credentials.renew(picked), true)
   ends = -1
-  for (const one of picked) one.sent = { value: 'n-1', version: 1 }
+  for (const one of picked) one.sent = { secrets: ['n-1'], version: 1 }
   t.equal(await credentials.renew(picked), false, 'the life of b has ended')
 })

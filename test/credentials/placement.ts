@@ -1,8 +1,8 @@
 import t from 'tap'
-import { withoutEchoes } from '../../src/credentials/placement.ts'
+import { secretsIn, withoutEchoes } from '../../src/credentials/placement.ts'
 
 t.test('the fields of an answer are without the values that were sent, plain and encoded', async t => {
-  const sent = (value: string) => ({ sent: { value } })
+  const sent = (value: string) => ({ sent: { secrets: [value] } })
   const added = [sent('a secret/key'), { sent: undefined }, sent('tiny'), sent('another-one')]
   const given = [
     'A',
@@ -29,4 +29,21 @@ t.test('the fields of an answer are without the values that were sent, plain and
   const clean = ['A', '100 % of nothing to hide', 'B', 'x', 'C', 'application/problem+json']
   t.strictSame(withoutEchoes(clean, added), { fields: clean, echoes: 0 })
   t.equal(withoutEchoes(clean, added).fields, clean, 'the same array')
+})
+
+t.test('an answer shows neither what stands behind a scheme nor one of several cookies', async t => {
+  const answer = ['A', 'key-of-the-shop', 'Set-Cookie', 'sid=0123456789; Path=/', 'B', 'Bearer']
+  const shown = (name: string, prefix: string, value: string) => {
+    const secrets = secretsIn({ header: name, query: undefined }, prefix, value)
+    return withoutEchoes(answer, [{ sent: { secrets } }]).fields.filter((_, at) => at % 2 === 1)
+  }
+  const hidden = ['[redacted]', answer[3], 'Bearer']
+  for (const scheme of ['', 'Bearer ', 'token ', 'Basic '])
+    t.strictSame(shown('Authorization', '', `${scheme}key-of-the-shop`), hidden, scheme)
+  t.strictSame(shown('Authorization', 'Bearer ', 'key-of-the-shop'), hidden)
+  t.strictSame(shown('X-Key', '', 'key-of-the-shop'), hidden)
+  const withoutCookie = [answer[1], 'sid=[redacted]; Path=/', 'Bearer']
+  t.strictSame(shown('Cookie', '', 'theme=1; sid=0123456789'), withoutCookie)
+  t.strictSame(shown('Cookie', 'sid=', '0123456789'), withoutCookie)
+  t.strictSame(secretsIn({ header: 'Authorization', query: 'key' }, '', 'two words'), ['two words'])
 })
