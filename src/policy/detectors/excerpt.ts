@@ -3,7 +3,6 @@
  * like one: a fast search of the bytes as written passes over it, and no reading of its escapes is made.
  */
 import type { Budget, Work } from '../values/work.ts'
-import type { Text } from './bytes.ts'
 import { keepRuns, searchCode } from './run-search.ts'
 import {
   all,
@@ -110,8 +109,8 @@ const lineBreak = Buffer.from('\n')
 
 export class Excerpt implements Work {
   /** The parts, or all of the text where they are most of it. */
-  result: Text
-  readonly #text: Text
+  result: Buffer
+  readonly #bytes: Buffer
   /** By block, with one before the first and one behind the last. */
   readonly #isTaken: Uint8Array
   #at = 0
@@ -119,16 +118,16 @@ export class Excerpt implements Work {
   #effort = 0
   #isDone: boolean
 
-  constructor(text: Text) {
-    this.result = text
-    this.#text = text
-    const blocks = Math.ceil(text.bytes.length / blockBytes)
+  constructor(bytes: Buffer) {
+    this.result = bytes
+    this.#bytes = bytes
+    const blocks = Math.ceil(bytes.length / blockBytes)
     this.#isDone = searches === undefined || blocks < 2
     this.#isTaken = new Uint8Array(blocks + 2)
   }
 
   advance(budget: Budget): boolean {
-    const { bytes } = this.#text
+    const bytes = this.#bytes
     while (!this.#isDone) {
       if (budget.left <= 0) return false
       const before = this.#effort
@@ -149,7 +148,7 @@ export class Excerpt implements Work {
 
   /** Takes the blocks of a window in which a finding may begin. */
   #lookAt({ stretches, runs }: Searches, from: number, end: number): void {
-    const { bytes } = this.#text
+    const bytes = this.#bytes
     const size = end - from
     stretches.load(bytes, from, end)
     for (let at = 0; at < size; ) {
@@ -176,8 +175,8 @@ export class Excerpt implements Work {
   }
 
   /** What was taken, with the blocks before and behind. */
-  #taken(): Text {
-    const { bytes, utf8 } = this.#text
+  #taken(): Buffer {
+    const bytes = this.#bytes
     const isTaken = this.#isTaken
     const blocks = isTaken.length - 2
     const parts: Buffer[] = []
@@ -191,7 +190,7 @@ export class Excerpt implements Work {
       length += taken.length
       start = -1
     }
-    return 2 * length > bytes.length ? this.#text : { bytes: Buffer.concat(parts), utf8 }
+    return 2 * length > bytes.length ? bytes : Buffer.concat(parts)
   }
 }
 

@@ -1,5 +1,4 @@
 import { isAscii, isUtf8 as validUtf8 } from 'node:buffer'
-import type { Text } from '../detectors/bytes.ts'
 import { type DetectorSearch, personalDataSearch, secretSearch } from '../detectors/detectors.ts'
 import { Excerpt } from '../detectors/excerpt.ts'
 import { type Escapes, Readings } from '../detectors/readings.ts'
@@ -125,7 +124,7 @@ export class BodyView {
 
   get #isDecodable(): boolean {
     const { charset } = this.#headers
-    return isLatin1(charset) || (isUtf8(charset) && validUtf8(this.#bytes))
+    return isLatin1(charset) || this.#isUtf8
   }
 
   /** Id of a detector of group `secret` that fires on what was held. */
@@ -151,22 +150,23 @@ export class BodyView {
 
   /** Text that cannot be decoded is searched byte by byte. */
   get #searched(): Readings {
-    this.#readings ??= new Readings(this.#searchedText, this.#escapes)
+    this.#readings ??= new Readings({ bytes: this.#bytes, utf8: this.#isUtf8 }, this.#escapes)
     return this.#readings
   }
 
   /** Only those parts in which there may be a secret. */
   get #searchedForSecrets(): Readings {
-    this.#excerpt ??= new Excerpt(this.#searchedText)
+    this.#excerpt ??= new Excerpt(this.#bytes)
     finish(this.#excerpt)
-    const { result } = this.#excerpt
-    if (result.bytes === this.#bytes) return this.#searched
-    this.#excerptReadings ??= new Readings(result, this.#escapes)
+    const { result: bytes } = this.#excerpt
+    if (bytes === this.#bytes) return this.#searched
+    // How nothing is encoded need not be known.
+    this.#excerptReadings ??= new Readings({ bytes, utf8: bytes.length > 0 && this.#isUtf8 }, this.#escapes)
     return this.#excerptReadings
   }
 
-  get #searchedText(): Text {
-    return { bytes: this.#bytes, utf8: isUtf8(this.#headers.charset) && validUtf8(this.#bytes) }
+  get #isUtf8(): boolean {
+    return isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
   }
 
   /** Text of any type may hold JSON: lines, events, or a body with another media type. Images and archives do not. */
