@@ -47,7 +47,6 @@ export class Metrics {
     if (cell !== undefined) this.#cells[cell]! += 1
   }
 
-  /** Adds to one of a label's values. */
   change({ cells }: Family, value: string, by: number): void {
     const cell = cells.get(value)
     if (cell !== undefined) this.#cells[cell]! += by
@@ -63,7 +62,6 @@ export class Metrics {
     if (cell !== undefined) this.#cells[cell] = value
   }
 
-  /** Sets all of its values to 0. */
   clear({ cells }: Family): void {
     for (const cell of cells.values()) this.#cells[cell] = 0
   }

@@ -18,7 +18,6 @@ export interface MemberParts {
   readonly onEnd: () => void
 }
 
-/** One thread beside the main one. */
 export class PoolThread {
   readonly link: Link<ThreadCalls>
   /** Whether it takes connections, or is about to. */

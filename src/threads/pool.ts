@@ -35,7 +35,6 @@ export interface PoolOptions {
 /** Calls with a change: they resolve when it is in force. */
 type ThreadChange = Extract<keyof ThreadCalls, `change${string}` | `set${string}` | 'forgetGrant' | 'useSettings'>
 
-/** TCP ports of the gateway. */
 export interface OpenPorts {
   readonly all: readonly number[]
   /** Ports on which every thread listens. */
@@ -222,7 +221,6 @@ function drainOne(member: PoolThread, limitMs: number): Promise<number> {
   return inTime(drained, limitMs + drainGraceMs, () => member.end().then(() => 0))
 }
 
-/** The change that turns `before` into `after`. */
 function changeBetween(before: PolicyList, after: PolicyList): PolicyChange {
   const versions = new Map(before.map(({ document, compiled }) => [document.name, compiled.version]))
   const names = new Set(after.map(({ document }) => document.name))

@@ -33,7 +33,6 @@ export interface ThreadData {
   readonly channelName: string
   readonly agents: readonly AgentRecord[]
   readonly credentials: readonly CredentialState[]
-  /** Epoch from which the keys of tokens are derived. */
   readonly tokenEpoch: string | undefined
   /** One number: 1 when the main thread has given this thread up. Then nothing more may be sent. */
   readonly fence: Int32Array
@@ -53,7 +52,6 @@ export interface ThreadCalls {
   ping(): Promise<void>
   changeAgent(id: string, agent: AgentRecord | undefined): Promise<void>
   changePolicies(change: PolicyChange): Promise<void>
-  /** Makes all earlier tokens void. */
   changeTokens(epoch: string | undefined): Promise<void>
   forgetGrant(id: string | undefined): Promise<void>
   setCredential(state: CredentialState): Promise<void>
@@ -96,7 +94,6 @@ export interface ControlCalls extends QueueCalls, GrantCalls {
   askedSpend: TokenLeases['asked']
   /** Shapes of requests that a thread has counted. */
   shapes(taken: TakenShapes): Promise<void>
-  /** Decisions of rules that a thread has counted. */
   hits(counts: readonly RuleCount[]): Promise<void>
   needCredential: NeedCredential
   usedCredential(name: string): Promise<void>

@@ -4,7 +4,6 @@ import { LRUCache } from '../runtime/lru.ts'
 import type { AgentKey } from '../storage/store.ts'
 import { type Claims, isAlive, never, type Verify } from './verify.ts'
 
-/** A key as the registry has it now. */
 export interface KnownKey extends Omit<AgentKey, 'hash'> {
   readonly agentId: string
 }
@@ -72,7 +71,6 @@ function claimsOf({ id, name, agentId, createdAt, expiresAt }: KnownKey): Claims
   return { sub: agentId, iat: Math.floor(createdAt / 1_000), exp, [keyIdClaim]: id, [keyNameClaim]: name }
 }
 
-/** The id of the key that a request was authenticated with. */
 export function keyIdOf(claims: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const id = claims?.[keyIdClaim]
   return typeof id === 'string' ? id : undefined

@@ -11,7 +11,6 @@ import type { SigningKeys } from './key.ts'
 
 /** From signing in to signing in again, milliseconds. */
 const sessionMs = 12 * 3_600_000
-/** Life of a code, milliseconds. */
 const codeMs = 60_000
 
 /** A token of the console, and until when it can be renewed. */

@@ -37,7 +37,6 @@ export interface CheckOptions {
   readonly mayMakeKey?: boolean
   readonly clock: Clock
   readonly agents: KnownAgents
-  /** Fetches the documents of the identity provider. */
   readonly fetchDocument: FetchDocument
   /** Asks it about opaque tokens. */
   readonly submitForm: SubmitForm
@@ -48,7 +47,6 @@ export interface CheckOptions {
 
 export interface TokensOptions extends CheckOptions {
   readonly agents: Agents
-  /** One-time codes of the console. */
   readonly codes: CodeTable
   /** Room for failed logins in all gateways together; absent when this one counts by itself. */
   readonly loginLimit?: LoginLimit | undefined

@@ -24,7 +24,6 @@ export interface ConnectionPool {
   multiplexes: boolean
 }
 
-/** Handler of the events of a connection. */
 export interface ConnectionOwner {
   /** The connection has capacity for a request. */
   giveBack(connection: Connection): void
@@ -82,11 +81,9 @@ export class Connection implements ConnectionLease, CarrierEvents {
   address: string | undefined = undefined
   /** When its last request was over, steady milliseconds. */
   idleSince = 0
-  /** Agent of the last request. */
   agentId = ''
   /** It speaks HTTP/2. Known once it is connected. */
   multiplexed = false
-  /** Its pool counts it as opening. */
   opening = false
   /** It is in `free` of its pool. */
   listed = false

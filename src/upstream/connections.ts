@@ -57,7 +57,6 @@ export class Connections implements ConnectionOwner {
     return this.#open
   }
 
-  /** Requests that wait for a connection. */
   get waiting(): number {
     return [...this.#pools.values()].reduce((sum, { waiting }) => sum + waiting.length, 0)
   }

@@ -111,7 +111,6 @@ type ConnectTo = (address: string, report: (error: Error | null) => void) => Soc
 interface Connecting {
   readonly socket: Socket
   readonly address: string
-  /** The event of a connected socket. */
   readonly event: 'connect' | 'secureConnect'
 }
 

@@ -26,7 +26,6 @@ const maxInterim = 16
 
 /** One request and its answer: what is the same over each client and protocol. Subclasses parse and write. */
 export abstract class UpstreamExchange<Head extends ResponseHead = ResponseHead> implements Control {
-  /** Something of an answer has come. */
   hasAnswer = false
   protected readonly request: UpstreamRequest
   protected readonly handler: UpstreamHandler

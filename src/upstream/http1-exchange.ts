@@ -39,7 +39,6 @@ const headPiece = 2_048
 /** One request and its answer on a connection that speaks HTTP/1.1. */
 export class Http1Exchange extends UpstreamExchange<Http1Head> {
   readonly #parts: Http1Parts
-  /** The received part of an incomplete head. */
   #partial: PartialHead | undefined
   /** Bytes of the body that are still to come, when its length is known. */
   #left = 0

@@ -37,7 +37,6 @@ export class Http2Exchange extends UpstreamExchange {
   /** Undefined until the request may be sent. */
   #stream: ClientHttp2Stream | undefined
   readonly #parts: StreamParts
-  /** The upstream has ended the answer. */
   #ended = false
   #trailers: readonly string[] = []
 

@@ -75,7 +75,6 @@ export class UndiciExchange extends UpstreamExchange implements Dispatcher.Dispa
     this.broken(error)
   }
 
-  /** The connection is gone. */
   broken(error: Error): void {
     const cause = faultOf(error)
     const isReset = cause instanceof UpstreamError ? cause.fault === 'reset' : true

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream'
 import { readTurns } from '../http/read-turns.ts'
 
-/** The destination of a body. */
 export interface Sink {
   readonly write: (chunk: Buffer) => void
   readonly end: () => void
@@ -79,7 +78,6 @@ export class Upload {
     if (!this.done) this.#events.onBroken(error)
   }
 
-  /** All of the body is written. */
   #finish(): void {
     this.done = true
     this.#sink.end()

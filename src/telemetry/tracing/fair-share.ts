@@ -1,6 +1,5 @@
 import type { FinishedSpan } from './span.ts'
 
-/** Share of the queue that one agent may fill. */
 const shareOfAgent = 0.25
 
 /** Counts the spans that wait, so that no agent keeps out those of others. */

@@ -25,7 +25,6 @@ export interface SinkOptions extends CollectorAccess {
   readonly queueSize: string | undefined
   /** Unique for this process. */
   readonly instance: string
-  /** Called with what became of spans. */
   readonly count: (result: 'exported' | 'failed' | 'dropped', spans: number) => void
   /** Called for each batch that the collector did not take. */
   readonly onFailure: (error: unknown) => void

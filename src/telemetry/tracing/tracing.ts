@@ -174,7 +174,6 @@ export class Tracing {
     return this.#calls.run(trace, run)
   }
 
-  /** The call of the API in which this runs. */
   get call(): RequestTrace | undefined {
     return this.#calls.getStore()
   }
