@@ -88,7 +88,7 @@ export function createBudgets({ config, clock, store, stateOf, unreported, agent
   }
 }
 
-/** Keys whose rows are read beside the totals; the store is told of all within two seconds. */
+/** Keys whose rows are read beside the totals; the store is told of all within four seconds. */
 const maxUnreported = 500
 
 /** By name: what the store has, and what this gateway has not told it yet. */

@@ -15,7 +15,10 @@ const supplyMs = 5_000
 /** Time between two reports on what was spent, milliseconds. */
 const reportMs = 1_000
 /** The same while the limit is far, and no other gateway counts in the row. */
-const calmReportMs = 2_000
+const calmReportMs = 4_000
+/** A gateway leases again when what is left lasts less than this, milliseconds; and the same while the limit is far. */
+const marginMs = supplyMs / 2
+const calmMarginMs = supplyMs - calmReportMs
 /** The limit is far when this share of it is left. */
 const calmShare = 0.5
 /** Time after which it is asked again whether a limit was raised, milliseconds. */
@@ -126,7 +129,8 @@ export class SpendBook {
       const slot = slots[n]!
       this.#slots.reserve(slot, amount)
       this.#slots.add(slot, field.demand, amount)
-      if (this.#slots.free(slot) < (this.#slots.get(slot, field.pace) * supplyMs) / 2) this.#need(slot, key)
+      const margin = this.#slots.get(slot, field.calm) === 0 ? marginMs : calmMarginMs
+      if (this.#slots.free(slot) < this.#slots.get(slot, field.pace) * margin) this.#need(slot, key)
     }
   }
 

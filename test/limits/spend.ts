@@ -186,22 +186,40 @@ t.test('without an answer, calls pass within the lease alone', async t => {
   t.equal(book.reserve([chargeOf(10)], 0), undefined, 'of what the first call gave back')
 })
 
-t.test('a gateway alone reports every two seconds while the limit is far, and every second otherwise', async t => {
+t.test('a gateway alone reports every four seconds while the limit is far, and every second otherwise', async t => {
   const open = (limit: number, amount: number) => {
     const gateway = new Gateway('a', new Rows())
     gateway.reserve(chargeOf(amount, limit))
     gateway.books[0]!.settle(chargeOf(amount, limit), ended(amount))
-    return (now: number, isAlone = true) => gateway.books[0]!.isDue(key, now, isAlone)
+    return (now: number, isAlone = true, calledAt = now) => {
+      gateway.books[0]!.look(key, calledAt)
+      return gateway.books[0]!.isDue(key, now, isAlone)
+    }
   }
   const far = open(100, 50)
-  t.strictSame([far(999), far(1_000), far(1_999), far(2_000)], [false, false, false, true])
+  t.strictSame([far(999), far(1_000), far(3_999), far(4_000)], [false, false, false, true])
   t.equal(far(1_000, false), true, 'others count on it')
-  t.equal(far(3_000), true, 'it is idle')
+  t.equal(far(3_000, true, 0), true, 'it is idle')
   const near = open(100, 51)
   t.strictSame([near(999), near(1_000)], [false, true])
   const gateway = new Gateway('a', new Rows())
   gateway.reserve(chargeOf(60))
   t.equal(gateway.books[0]!.isDue(key, 1_000, true), false, 'nothing has changed')
+})
+
+t.test('a gateway leases again before its lease is used up, later while the limit is far', async t => {
+  const callsUntilAsked = (limit: number): number => {
+    const gateway = new Gateway('a', new Rows())
+    gateway.reserve(chargeOf(10, limit))
+    gateway.now += 1_000
+    gateway.ask(limit)
+    gateway.needed.clear()
+    let calls = 0
+    for (; gateway.needed.size === 0; calls++) gateway.reserve(chargeOf(1, limit))
+    return calls
+  }
+  // Of 10 that are leased ahead, and of 6.
+  t.strictSame([callsUntilAsked(10_000), callsUntilAsked(35)], [9, 2])
 })
 
 t.test('an idle key is told, given back and forgotten', async t => {
