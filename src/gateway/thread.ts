@@ -83,7 +83,7 @@ async function learn() {
   const { config, onChange: onSettings } = settings
   const clock = data.clock === undefined ? systemClock : clockIn(data.clock)
   const log = createThreadLog()
-  const lookup: Lookup = data.asksForLookup ? (...asked) => main.call('lookup', asked) : systemLookup
+  const lookup: Lookup = data.asksForLookup ? (name, signal) => main.call('lookup', [name, signal]) : systemLookup
   const counters = createCounters(data.memory, data.thread, config)
   const { metrics } = counters
   const need: NeedCredential = (...asked) => main.call('needCredential', asked)

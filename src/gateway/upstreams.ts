@@ -40,10 +40,11 @@ const lookupsAtOnce = 256
 /** @throws StartupError when a file or variable that the configuration names cannot be read */
 export async function openUpstreams(config: Config, baseDirectory: string, deps: UpstreamDeps) {
   const { Proxy: proxy } = config
+  const { clock, lookup, env } = deps
   const prices = await openPrices(config, baseDirectory)
-  const egress = createEgress(egressOf(config, deps.env))
+  const egress = createEgress(egressOf(config, env))
   const concurrency = Math.ceil(lookupsAtOnce / config.System.Server.Threads)
-  const resolver = createResolver({ clock: deps.clock, lookup: deps.lookup, concurrency })
+  const resolver = createResolver({ clock, lookup, mayFind: egress.mayFind, concurrency })
   const ca = proxy.CaFile === undefined ? undefined : readAuthorities(resolve(baseDirectory, proxy.CaFile))
   const connections = await openConnections(config, ca, deps)
   const route = createRoute({ egress, resolver })
@@ -60,11 +61,10 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     : await openKeptCredentials(config, { ...deps, baseDirectory, ownRequests })
   const table = deps.credentials ?? keptCredentials?.table
   if (table === undefined) throw new Error('cannot happen: neither the first thread nor another one')
-  const { clock, env } = deps
   const credentials = await openCredentials({ ...config, env, baseDirectory, table, clock })
   deps.onSettings?.(async next => {
     const useCredentials = await credentials.prepare(next.Upstreams)
-    const useEgress = egress.prepare(egressOf(next, deps.env))
+    const useEgress = egress.prepare(egressOf(next, env))
     return () => {
       useCredentials()
       useEgress()

@@ -34,7 +34,10 @@ const rulesOf = ({ collector, ...settings }: EgressSettings) => ({
   allowedHosts: parseHostPatterns(settings.AllowHosts),
   deniedHosts: parseHostPatterns(settings.DenyHosts),
   selfOrigins: new Set([...settings.SelfUrls, ...(collector === undefined ? [] : [collector])].map(originIn)),
+  selfHosts: new Set(settings.SelfUrls.map(url => new URL(url).hostname)),
 })
+
+type EgressRules = ReturnType<typeof rulesOf>
 
 const originIn = (url: string): string => new URL(url).origin
 
@@ -48,14 +51,26 @@ function collectorAt(url: URL): Gateways {
 
 function hostProblem(
   { key, host }: Origin,
-  { selfOrigins, deniedHosts, allowedHosts }: ReturnType<typeof rulesOf>,
+  { selfOrigins, deniedHosts, allowedHosts }: EgressRules,
 ): Refusal | undefined {
   if (selfOrigins.has(key)) return denial('the origin is in Egress:SelfUrls')
-  if (deniedHosts.length > 0 && matchesAnyHost(deniedHosts, host)) return denial('the host is in Egress:DenyHosts')
+  if (isDenied(host, { deniedHosts })) return denial('the host is in Egress:DenyHosts')
   if (allowedHosts.length > 0 && !matchesAnyHost(allowedHosts, host)) {
     return denial('the host is not in Egress:AllowHosts')
   }
   return metadataHosts.includes(host) ? denial('the host is a metadata service') : undefined
+}
+
+const isDenied = (host: string, { deniedHosts }: Pick<EgressRules, 'deniedHosts'>): boolean =>
+  deniedHosts.length > 0 && matchesAnyHost(deniedHosts, host)
+
+function addressProblem(ip: string, { denied, allowed, denyInside }: EgressRules): string | undefined {
+  if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
+  if (allowed.hasCanonical(ip)) return undefined
+  const kind = classifyAddress(ip)
+  if (alwaysRefused.has(kind)) return `${ip} is ${kind}`
+  const isInside = kind === 'private' || kind === 'loopback'
+  return denyInside && isInside ? `${ip} is ${kind} (Egress:DenyPrivateNetworks)` : undefined
 }
 
 export function createEgress(settings: EgressSettings) {
@@ -67,14 +82,7 @@ export function createEgress(settings: EgressSettings) {
   const problemOf = (ip: string, port: number): string | undefined => {
     const gateway = gateways.at(ip, port)
     if (gateway !== undefined) return `${ip} is ${gateway}`
-    const { denied, allowed, denyInside, collector } = rules
-    if (collector?.at(ip, port) !== undefined) return `${ip} is the collector of traces`
-    if (denied.hasCanonical(ip)) return `${ip} is in Egress:DenyCidrs`
-    if (allowed.hasCanonical(ip)) return undefined
-    const kind = classifyAddress(ip)
-    if (alwaysRefused.has(kind)) return `${ip} is ${kind}`
-    const isInside = kind === 'private' || kind === 'loopback'
-    return denyInside && isInside ? `${ip} is ${kind} (Egress:DenyPrivateNetworks)` : undefined
+    return rules.collector?.at(ip, port) === undefined ? addressProblem(ip, rules) : `${ip} is the collector of traces`
   }
 
   const refuseAny = (addresses: readonly string[], port: number): Refusal | undefined => {
@@ -88,6 +96,11 @@ export function createEgress(settings: EgressSettings) {
   return {
     /** Refuses by name alone, before any look-up. */
     checkHost: (origin: Origin) => hostProblem(origin, rules),
+    /**
+     * Whether a shorter name may stand for this one, which the search domains of the system complete: it would be called although
+     * its own name is refused.
+     */
+    mayFind: (name: string) => !rules.selfHosts.has(name) && !isDenied(name, rules),
     /** Refuses when any of the addresses is refused: it does not pick an allowed one. */
     checkAddresses({ port }: Origin, addresses: readonly string[]): Refusal | undefined {
       let byPort = verdicts.get(addresses)

@@ -13,8 +13,13 @@ import { isPublicName, refuseFailure } from './failure.ts'
  * servers were silent.
  *
  * @param signal aborted when nobody waits for the answer
+ * @param mayFind whether a longer name may be found in its place, in a search domain
  */
-export type Lookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>
+export type Lookup = (
+  name: string,
+  signal: AbortSignal,
+  mayFind?: (longer: string) => boolean,
+) => Promise<readonly string[]>
 
 /** One answer of the resolver. The same object as long as it is valid, so that users compare by identity. */
 export interface Resolution {
@@ -33,6 +38,7 @@ export type Resolver = ReturnType<typeof createResolver>
 export interface ResolverOptions {
   readonly clock: Clock
   readonly lookup: Lookup
+  readonly mayFind?: ((longer: string) => boolean) | undefined
   /** Longest use of one answer, milliseconds. */
   readonly validMs?: number
   /** Longest time of a look-up, and longest wait for its turn, milliseconds. */
@@ -52,7 +58,7 @@ const ownWaiting = 128
 type ResolveResult = Resolution | ResolveFailure
 
 export function createResolver(options: ResolverOptions) {
-  const { clock, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
+  const { clock, lookup, mayFind, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
   // The names in use stay, however many others are looked up.
   const answers = new LRUCache<string, Resolution>({ max: maxNames })
   const underway = new Map<string, NameLookup>()
@@ -68,7 +74,7 @@ export function createResolver(options: ResolverOptions) {
     const known = underway.get(name)
     // One that waits in another owner's line must not wait for all that this owner has before it.
     if (known !== undefined && (!known.waits || known.owners.has(owner))) return known.answer
-    const asked = known ?? new NameLookup(name, { lookup: options.lookup, timeoutMs, keep })
+    const asked = known ?? new NameLookup(name, { lookup, mayFind, timeoutMs, keep })
     asked.owners.add(owner)
     if (known === undefined) {
       underway.set(name, asked)
@@ -94,8 +100,7 @@ export function createResolver(options: ResolverOptions) {
   }
 }
 
-interface NameLookupParts {
-  readonly lookup: Lookup
+interface NameLookupParts extends Pick<ResolverOptions, 'lookup' | 'mayFind'> {
   readonly timeoutMs: number
   readonly keep: (name: string, addresses: readonly string[]) => Resolution
 }
@@ -124,8 +129,9 @@ class NameLookup {
     this.waits = false
     this.#timer.refresh()
     void this.answer.then(done)
-    this.#parts.lookup(this.#name, this.#given.signal).then(
-      found => this.#answer(found.length === 0 ? { failed: 'name_not_found' } : this.#parts.keep(this.#name, found)),
+    const { lookup, mayFind, keep } = this.#parts
+    lookup(this.#name, this.#given.signal, mayFind).then(
+      found => this.#answer(found.length === 0 ? { failed: 'name_not_found' } : keep(this.#name, found)),
       error => this.#answer({ failed: isTimeout(error) ? 'name_timeout' : 'name_not_found' }),
     )
   }

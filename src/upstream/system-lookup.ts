@@ -26,15 +26,18 @@ const negative: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND'])
  * only where names are also found in other ways. Each look-up has a socket, and so a port, of its own.
  */
 export function createSystemLookup({ rules, servers, fallback }: SystemLookupParts): Lookup {
-  return async (name, signal) => {
+  return async (name, signal, mayFind = () => true) => {
     const now = rules()
     const listed = now.hosts.get(name) ?? (name === 'localhost' ? ['127.0.0.1', '::1'] : undefined)
     if (listed !== undefined) return listed
+    const all = candidates(name, now)
+    const names = all.filter(found => found === name || mayFind(found))
     try {
-      return await askServers(candidates(name, now), servers, signal)
+      return await askServers(names, servers, signal)
     } catch (error) {
       if (!now.hasOtherSources || signal.aborted) throw error
-      return fallback(name, signal)
+      // The dot at the end keeps the system from its search domains.
+      return fallback(names.length === all.length ? name : `${name}.`, signal)
     }
   }
 }

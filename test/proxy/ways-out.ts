@@ -4,9 +4,11 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
 import t from 'tap'
+import { createOrigin } from '../../src/base/origin.ts'
 import { type RefusalCode, refusalKinds } from '../../src/base/refusal-kinds.ts'
 import { openUpstreams } from '../../src/gateway/upstreams.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import type { Lookup } from '../../src/upstream/resolve.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { startGateway, testConfig } from '../fixtures/gateway.ts'
 import { certFile, keyFile } from '../fixtures/origin-http2.ts'
@@ -133,4 +135,14 @@ t.test('the log has the same reason for an agent and for an approved request', a
     const reasons = lines.map(({ failure, cause }) => failure ?? `refused by Egress, ${cause}`)
     t.strictSame(reasons, [why, why], origin)
   }
+})
+
+t.test('a short name does not lead to a host that is denied', async t => {
+  const system: Lookup = async (name, _signal, mayFind) => (mayFind?.(`${name}.inside.example`) ? ['127.0.0.1'] : [])
+  const config = testConfig({ ...settings, Egress: { DenyHosts: ['vault.inside.example'] } })
+  const upstreams = await openUpstreams(config, gateway.directory, { clock: systemClock, lookup: system, env: {} })
+  t.teardown(() => upstreams.connections.close())
+  const find = async (host: string) => upstreams.route.find(createOrigin('http', host, 80))
+  t.match(await find('vault'), { refusal: 'upstream_failed' })
+  t.match(await find('web'), { addresses: ['127.0.0.1'] })
 })

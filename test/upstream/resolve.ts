@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createResolver } from '../../src/upstream/resolve.ts'
+import { createResolver, type Lookup } from '../../src/upstream/resolve.ts'
 import { createClock } from '../fixtures/clock.ts'
 
 t.test('a literal address is its own answer, at once and without a look-up', async t => {
@@ -66,6 +66,13 @@ t.test('a silent look-up is given up after its time, and its place goes to the n
   t.strictSame(await Promise.all(dead), Array(2).fill({ failed: 'name_timeout' }))
   t.match(await next, { addresses: ['10.0.0.1'] })
   t.strictSame(givenUp, names)
+})
+
+t.test('a look-up is told which names may stand for a shorter one', async t => {
+  const lookup: Lookup = async (name, _signal, mayFind) => (mayFind?.(`${name}.inside`) === false ? [] : ['10.0.0.1'])
+  const resolver = createResolver({ clock: createClock(), lookup, mayFind: name => name !== 'db.inside' })
+  t.strictSame(await resolver.resolve('db'), { failed: 'name_not_found' })
+  t.match(await resolver.resolve('web'), { addresses: ['10.0.0.1'] })
 })
 
 t.test('silent name servers are distinguished from a name that does not exist', async t => {

@@ -48,6 +48,21 @@ t.test('search domains are tried in their order', async t => {
   t.strictSame(names, ['api.other.example A', 'api.team.example A'])
 })
 
+t.test('a short name stands for no name that may not be found', async t => {
+  const rules = { search: ['team.example', 'other.example'], hasOtherSources: true }
+  const mayFind = (name: string) => name !== 'api.team.example'
+  const asked: string[] = []
+  const fallback = async (name?: string) => {
+    asked.push(`${name}`)
+    return []
+  }
+  t.strictSame(await lookupWith(rules, fallback)('api', patient(), mayFind), [])
+  t.strictSame(asked, ['api.'], 'the system is kept from its search domains')
+  t.strictSame(await lookupWith(rules, fallback)('api.team.example', patient(), mayFind), ['10.0.0.4'], 'itself')
+  t.strictSame(await lookupWith(rules, fallback)('nobody', patient(), mayFind), [])
+  t.strictSame(asked, ['api.', 'nobody'])
+})
+
 t.test('a name that is nowhere, a server that fails and a silent one are distinguished', async t => {
   const lookup = lookupWith({})
   await t.rejects(lookup('none.example', patient()), { code: 'ENOTFOUND' })
