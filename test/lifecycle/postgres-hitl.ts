@@ -144,7 +144,7 @@ t.test('behind a fence event streams end, and a call that waits gets 202 at the 
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
-  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet: { FenceAfterSeconds: 2 } }
+  const config = { ...onDatabase({ ...settings, connectionString: url.href }), Fleet: { FenceAfterSeconds: 4 } }
   const cut = await startReview(t, { config })
   const events = await listen(t, cut)
   const answer = cut.proxy(cut.bot.token, `${cut.origin.url}/x`, { method: 'POST', headers: { Prefer: 'wait=8' } })

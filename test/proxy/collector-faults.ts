@@ -65,7 +65,8 @@ t.test(
     t.equal(origin.seen.length, calls)
     const counted = await eventually(spans, ({ all }) => all >= 2 * calls)
     t.ok(counted.lost > 0)
-    t.equal(gateway.log.filter(({ message }) => message === 'spans were not accepted by the collector').length, 1)
+    const told = gateway.log.filter(({ message }) => message === 'spans were not accepted by the collector').length
+    t.ok(told > 0 && told <= Math.ceil(process.uptime() / 60), `${told} lines`)
     t.equal((await gateway.manage('GET', '/health')).status, 200)
   },
 )

@@ -86,7 +86,7 @@ t.test('the same request while it is held joins it, also of two at once; others 
   const id = await onlyItem(t, bot)
   const another = proxy(bot.token, `${origin.url}/join`, { ...post, body: 'another body' })
   const stranger = proxy(other.token, `${origin.url}/join`, post)
-  await Promise.all([waiting(bot, 2), waiting(other, 1)])
+  await Promise.all([waiting(bot, 2), waiting(other, 1), eventually(review.gateway.inFlight, count => count === 6)])
   await (await approve(id)).text()
   for (const answer of await Promise.all(same)) {
     t.match([answer.status, answer.headers.get('gateway-hitl-id')], [201, id])

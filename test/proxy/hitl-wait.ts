@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startReview } from '../fixtures/review.ts'
+import { followWaits } from '../fixtures/waits.ts'
 
 const review = await startReview(t, {
   answer(req, res) {
@@ -76,7 +77,9 @@ t.test('the status read waits too, and shows the outcome', async t => {
     t.equal(now.headers.get('preference-applied'), null)
   }
   const headers = { Prefer: 'respond-async, wait=600' }
+  const begun = followWaits(t, 55)
   const reads = [`/hitl/status/${id}`, `/hitl/${id}`].map(path => call('GET', path, { token: bot.token, headers }))
+  await begun(2)
   t.equal((await approve(id)).status, 201)
   for (const read of await Promise.all(reads)) {
     t.equal(read.headers.get('preference-applied'), 'wait=55')
@@ -110,8 +113,9 @@ t.test('who waits while the gateway stops is answered, not cut off', async t => 
   const stopping = await startReview(t, { origin })
   const held = stopping.proxy(stopping.bot.token, `${origin.url}/things`, wait(55))
   const [item] = await stopping.waiting(stopping.bot, 1)
+  const begun = followWaits(t, 55)
   const read = stopping.call('GET', `/hitl/status/${item!.id}`, { headers: { Prefer: 'wait=55' } })
-  await stopping.call('GET', '/hitl')
+  await begun(1)
   t.equal(await stopping.close(), 0)
   t.match(await held, { status: 202 })
   t.match(await (await read).json(), { status: 'Pending' })

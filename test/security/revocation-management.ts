@@ -5,10 +5,11 @@
 
 import t, { type Test } from 'tap'
 import { createClock } from '../fixtures/clock.ts'
-import { eventually, type TestAgent } from '../fixtures/gateway.ts'
+import type { TestAgent } from '../fixtures/gateway.ts'
 import { openRaw } from '../fixtures/raw.ts'
 import { type Review, startReview } from '../fixtures/review.ts'
 import { readEvents } from '../fixtures/sse.ts'
+import { followWaits } from '../fixtures/waits.ts'
 
 interface Way {
   readonly take: (review: Review, who: TestAgent) => Promise<{ readonly status: number }>
@@ -91,13 +92,11 @@ const places: Readonly<Record<string, Cell>> = {
   async 'long status wait'(t, review, { take, outcome }) {
     const reviewer = await review.newReviewer()
     const id = await review.hold('/held')
-    const timers = t.capture(globalThis, 'setTimeout', globalThis.setTimeout)
+    const waiting = followWaits(t, 50)
     const raw = await openRaw(t, review.port)
     raw.write(`GET /hitl/status/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reviewer.token}\r\n`)
     raw.write('Prefer: wait=50\r\n\r\n')
-    // Its time begins once it is let in; the API is answered in this process, whatever thread the call came to.
-    await eventually(timers, calls => calls.some(({ args: [, ms] }) => ms === 50_000))
-    timers.restore()
+    await waiting(1)
     t.equal((await take(review, reviewer)).status, 200)
     t.equal(outcomeIn(await raw.until(/\r\n\r\n/)), outcome)
   },

@@ -63,22 +63,28 @@ t.test('Prometheus scrapes a gateway, and promtool accepts its page', async t =>
     scrape_configs: [job],
   }
   writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(config))
-  const port = 20_000 + (process.pid % 10_000)
   const server = spawn(
     'prometheus',
     [
       `--config.file=${directory}/prometheus.yml`,
       `--storage.tsdb.path=${directory}/data`,
-      `--web.listen-address=127.0.0.1:${port}`,
+      '--web.listen-address=127.0.0.1:0',
       '--enable-feature=exemplar-storage',
     ],
-    { stdio: 'ignore' },
+    { stdio: ['ignore', 'ignore', 'pipe'] },
   )
+  const ended = once(server, 'exit')
+  let said = ''
+  server.stderr.on('data', chunk => {
+    said += chunk
+  })
   t.teardown(async () => {
     server.kill()
-    await once(server, 'exit')
+    await ended
   })
-  // It may not listen yet.
+  const listening = () => /[Ll]istening on.* address=127\.0\.0\.1:(\d+)/.exec(said)?.[1]
+  const port = await eventually(listening, found => found !== undefined)
+  // It may not have scraped yet.
   const query = (expr: string) =>
     / => (\S+) @/.exec(promtool(['query', 'instant', `http://127.0.0.1:${port}`, expr]).said)?.[1]
   t.equal(
