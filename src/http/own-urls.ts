@@ -40,6 +40,8 @@ interface TunnelTerms {
   readonly id: string
   readonly agentId: string
   readonly token: string
+  /** Address of the client that sent it. */
+  readonly clientIp: string
   /** What its CONNECT named. */
   readonly origin: Origin
 }
@@ -49,6 +51,7 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   readonly id: string
   readonly agentId: string
   readonly token: string
+  readonly clientIp: string
   readonly #origin: Origin
   #takesRate = false
   /** Known once the first byte has arrived. */
@@ -58,11 +61,12 @@ export class ConnectTunnel extends OwnUrls implements TunnelledBy {
   /** Why it was closed before a request came, when the gateway knows. */
   failure: string | undefined = undefined
 
-  constructor({ id, agentId, token, origin }: TunnelTerms) {
+  constructor({ id, agentId, token, clientIp, origin }: TunnelTerms) {
     super('intercepted')
     this.id = id
     this.agentId = agentId
     this.token = token
+    this.clientIp = clientIp
     this.#origin = origin
   }
 
@@ -110,6 +114,9 @@ const tunnels = new WeakMap<Duplex, ConnectTunnel>()
 export function setTunnel(connection: Duplex, tunnel: ConnectTunnel): void {
   tunnels.set(connection, tunnel)
 }
+
+/** The client of a tunnel; undefined when the connection is none. No proxy on the way sees the requests in it. */
+export const tunnelClientIp = (connection: Duplex): string | undefined => tunnels.get(connection)?.clientIp
 
 /** @throws Error when the connection is no tunnel */
 export function tunnelOf(connection: Duplex): ConnectTunnel {

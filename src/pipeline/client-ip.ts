@@ -1,6 +1,7 @@
 import { isIP, type Socket } from 'node:net'
 import { AddressRanges, canonicalAddress, networkOf, unmapped } from '../base/address.ts'
 import { fieldValues } from '../http/headers.ts'
+import { tunnelClientIp } from '../http/own-urls.ts'
 import { isUnixPeer, unixPeer } from '../http/unix-socket.ts'
 
 /** Address of the client that sent these header fields (flat) over this connection. */
@@ -8,13 +9,15 @@ export type ClientIp = (socket: Socket, rawHeaders: readonly string[]) => string
 
 /**
  * Address of the client: the peer, or the address that a trusted proxy reports. `X-Forwarded-For` is read from the right,
- * and only while each hop is trusted: entries further left may be forged. Clients over a unix socket have no address: all of
+ * and only while each hop is trusted: entries further left may be forged. In a tunnel that of its CONNECT counts. Clients over a unix socket have no address: all of
  * them are `unix`, and trusted as a proxy only when that name is among the trusted ones.
  */
 export function createClientIp(trustedProxies: readonly string[]): ClientIp {
   if (trustedProxies.length === 0) return addressOf
   const trusts = trustIn(trustedProxies)
   return (socket, rawHeaders) => {
+    const known = tunnelClientIp(socket)
+    if (known !== undefined) return known
     const peer = addressOf(socket)
     if (!trusts(peer)) return peer
     const hops = fieldValues(rawHeaders, 'x-forwarded-for').join(',').split(',')

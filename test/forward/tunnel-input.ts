@@ -9,7 +9,7 @@ import { scrape } from '../fixtures/scrape.ts'
 
 const origin = await startSecureOrigin(t)
 const plain = await startOrigin(t)
-const rates = { System: { RateLimit: { Burst: 1_000 } } }
+const rates = { System: { RateLimit: { Burst: 1_000 }, Server: { TrustedProxies: ['127.0.0.1'] } } }
 const gateway = await startForward(t, { ...secureSetup, config: merge(secureSetup.config ?? {}, rates) })
 const { id, token } = await gateway.agent()
 const authorization = basic('agent', token)
@@ -59,6 +59,24 @@ for (const [name, bytes] of Object.entries(others)) {
     t.strictSame(origin.seen, [])
   })
 }
+
+t.test('T53 the address of a client in a tunnel is that of its CONNECT, whatever its requests say', async t => {
+  const fields = 'X-Forwarded-For: 192.0.2.7\r\n'
+  const forged = 'GET /forged HTTP/1.1\r\nHost: HOST\r\nX-Forwarded-For: 10.0.0.1\r\nConnection: close\r\n\r\n'
+  const secure = await openSecure(t, gateway, { to, authorization, fields })
+  secure.write(forged.replace('HOST', to))
+  const inClear = await openTunnel(t, gateway, { to: clear, authorization, fields })
+  inClear.write(forged.replace('HOST', clear))
+  for (const client of [secure, inClear]) t.match(await client.closed(), /hello from upstream/)
+  const lines = await eventually(
+    () => gateway.log.filter(({ path }) => path === '/forged'),
+    ({ length }) => length === 2,
+  )
+  t.strictSame(
+    lines.map(({ clientIp }) => clientIp),
+    ['192.0.2.7', '192.0.2.7'],
+  )
+})
 
 t.test('a URL of the host is served, whatever its letter case', async t => {
   const answer = await answerTo(

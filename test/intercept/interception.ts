@@ -27,7 +27,7 @@ t.test('T32 a tunnel in the clear on which nothing moves is closed', async t => 
   interception.serve(connection => inner.emit('connection', connection))
   const front = createTcpServer(socket => {
     const origin = createOrigin('https', 'example.com', 80)
-    interception.open(socket, new ConnectTunnel({ id: 'one', agentId: 'bot', token: 'token', origin }))
+    interception.open(socket, new ConnectTunnel({ id: 'one', agentId: 'bot', token: 'token', clientIp: '', origin }))
   })
   await once(front.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => front.close())

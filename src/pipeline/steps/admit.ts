@@ -98,11 +98,12 @@ function refuseRate({ agent, requestId }: Authenticated, wait: number, parts: Pa
  */
 export function intercept(exchange: Admitted, parts: Parts): StepResult {
   if (exchange.addressing.road !== 'tunnel') return undefined
-  const { agent, claims, token, target, requestId, socket, res } = exchange
+  const { agent, claims, token, target, requestId, socket, req, res } = exchange
   const { interception } = parts
   if (interception === undefined) throw new Error('cannot happen: a tunnel without a forward proxy')
   if (!interception.hosts.opens(target.origin)) return takeSlot(exchange, parts)
-  const tunnel = new ConnectTunnel({ id: requestId, agentId: agent.id, token, origin: target.origin })
+  const clientIp = parts.clientIpOf(socket, req.rawHeaders)
+  const tunnel = new ConnectTunnel({ id: requestId, agentId: agent.id, token, clientIp, origin: target.origin })
   if (!interception.permits(tunnel.host)) return notPermitted
   const close = (): void => (tunnel.connection ?? socket).destroySoon()
   if (!parts.tunnels.open({ agentId: agent.id, keyId: keyIdOf(claims), socket, close })) {
@@ -115,14 +116,14 @@ export function intercept(exchange: Admitted, parts: Parts): StepResult {
 }
 
 /** A tunnel is known by its requests. One that closes without any is noted by itself. */
-function noteUnused({ req, claims, startedAt, socket }: Admitted, tunnel: ConnectTunnel, parts: Parts): void {
+function noteUnused({ claims, startedAt, socket }: Admitted, tunnel: ConnectTunnel, parts: Parts): void {
   // No more of the exchange than this is kept: an idle tunnel must not take more memory than it needs.
-  const caller = { keyId: keyIdOf(claims), clientIp: parts.clientIpOf(socket, req.rawHeaders) }
+  const keyId = keyIdOf(claims)
   socket.once('close', () => {
-    const { id, agentId, origin, failure: cause } = tunnel
+    const { id, agentId, clientIp, origin, failure: cause } = tunnel
     if (!tunnel.isUnused) return
     const ms = parts.clock.steady() - startedAt
-    for (const listener of parts.ends) listener.unused?.({ id, agentId, ...caller, origin, cause, ms })
+    for (const listener of parts.ends) listener.unused?.({ id, agentId, keyId, clientIp, origin, cause, ms })
   })
 }
 
