@@ -11,7 +11,7 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundleOptions, bundleWorkers } from './fixtures/bundle.ts'
+import { bundleEntries, bundleOptions } from './fixtures/bundle.ts'
 import { consoleBuild } from './fixtures/console-build.ts'
 import { writeConsoleTypes } from './fixtures/console-types.ts'
 import { startPostgres } from './fixtures/postgres.ts'
@@ -36,8 +36,8 @@ const unmeasured = [
   /^test\/(agents\/secret|hitl\/model|limits\/fleet|llm\/usage-reader|proxy\/own-shortage|upstream\/http1-tls)\.ts$/,
 ]
 const isMeasured = (file: string): boolean => !unmeasured.some(kind => kind.test(file))
-/** What reads the threads of a gateway from their sources, and measures them: tests of what those do. */
-const ofThreads = /^test\/(agents|audit|cli|lifecycle|policies|runtime|storage|threads)\//
+/** What measures the threads of a gateway, too: tests of what those do. */
+const ofThreads = /^test\/(agents|audit|cli|policies|runtime|storage)\//
 /** Run again with three gateways on one database; `npm run test:fleet` runs all that can. */
 const alsoInFleet = [
   'test/management/policy-hits.ts',
@@ -161,17 +161,18 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
   const waiting = [...divided(files)]
   // Writing them takes as long as twenty gateways gain.
   const isLong = files.length > mostFiles
-  const workers = isLong ? await bundleWorkers() : undefined
+  const entries = isLong ? await bundleEntries() : undefined
   const empty = isLong ? await emptyDatabase() : undefined
   if (empty !== undefined) env['GATEWAY_TEST_DATABASE'] = empty.file
-  const fromSources = await bundleOptions()
-  const fromBundles = await bundleOptions(workers)
+  const bundles = entries === undefined ? {} : { entries }
+  const options = await bundleOptions(bundles)
+  const optionsOfThreads = await bundleOptions({ ...bundles, measuresThreads: '' })
   const work = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
       const [first = ''] = group
       const folder = measured && isMeasured(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
-      const node = ofThreads.test(first) ? fromSources : fromBundles
+      const node = ofThreads.test(first) ? optionsOfThreads : options
       const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage }, node })
       for (const result of results) tellResult(result)
       cpuOfShared += sharedCpuMs
@@ -180,7 +181,7 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
   }
   await Promise.all(Array.from({ length: jobs }, work))
   delete env['GATEWAY_TEST_DATABASE']
-  for (const folder of [workers, empty?.folder]) if (folder !== undefined) rmSync(folder, { recursive: true })
+  for (const folder of [entries, empty?.folder]) if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
 function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void {

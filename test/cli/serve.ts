@@ -37,7 +37,8 @@ const earlySignal = `
 
 t.test('one gateway, from a SIGHUP while it starts, which does not end it, to its end', async t => {
   const cwd = testdir(t, { 'gateway.yaml': settings, policies: {}, 'early.mjs': earlySignal })
-  const gateway = await start(t, { cwd, env: { SYSTEM__SERVER__DRAINSECONDS: '1' }, node: ['--import', './early.mjs'] })
+  const env = { SYSTEM__SERVER__DRAINSECONDS: '1', GATEWAY_TEST_SOURCES: '1' }
+  const gateway = await start(t, { cwd, env, node: ['--import', './early.mjs'] })
 
   await t.test('what a person wants to know at start is one block on standard error', async t => {
     t.match(gateway.err(), /agent-gateway is ready/)
