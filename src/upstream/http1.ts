@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { freeBytes } from '../http/free-bytes.ts'
 import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
-import { SilenceTimer } from './exchange.ts'
+import { readFrom, SilenceTimer } from './exchange.ts'
 import {
   type ConnectionLease,
   closedConnection,
@@ -15,7 +15,6 @@ import {
 import { type ExchangeEnd, Http1Exchange, type Http1Parts } from './http1-exchange.ts'
 import { readHead } from './http1-head.ts'
 import { HeadMemory } from './known-head.ts'
-import { readFrom } from './read-end.ts'
 import type { CarrierSettings } from './settings.ts'
 
 /** An idle connection is not used any more this long before the upstream would close it, milliseconds. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { doAtReadEnd, readFrom } from '../../src/upstream/read-end.ts'
+import { doAtReadEnd, readFrom } from '../../src/upstream/exchange.ts'
 
 const none = Buffer.alloc(0)
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
-import { doAtReadEnd, type ReadEndWork } from '../../upstream/read-end.ts'
+import { doAtReadEnd, type ReadEndWork } from '../../upstream/exchange.ts'
 
 /**
  * One full read of an upstream connection, 64 KiB, with its framing as a chunk. Pieces of answers are copied into buffers
