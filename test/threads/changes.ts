@@ -7,8 +7,12 @@ import { startOrigin } from '../fixtures/origin.ts'
 
 const origin = await startOrigin(t)
 const gateway = await startGateway(t, {
-  // So many denials would bring an agent into quarantine.
-  config: { System: { Server: { Threads: 2 } }, Trust: { QuarantineDenials: 0, QuarantineBelow: 0 } },
+  config: {
+    // A test asks until something is known.
+    System: { Server: { Threads: 2 }, RateLimit: { RequestsPerMinute: 1_000_000, Burst: 1_000_000 } },
+    // So many denials would bring an agent into quarantine.
+    Trust: { QuarantineDenials: 0, QuarantineBelow: 0 },
+  },
 })
 const clients = openKept(t, gateway.port)
 
