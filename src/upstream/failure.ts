@@ -86,11 +86,13 @@ const connectFailures: ReadonlySet<FailureKind> = new Set(['refused', 'unreachab
  * The outcome of a failed request for the circuit: neutral if the gateway itself was short of something.
  *
  * @param started it was about to be sent, so there was a connection
+ * @param isFirstOnly others may connect to further addresses of the host
  */
-export function outcomeOfError(error: Error, started: boolean): CircuitOutcome {
+export function outcomeOfError(error: Error, started: boolean, isFirstOnly = false): CircuitOutcome {
   const kind = failureKind(error)
   if (ownLimits[kind] !== undefined || slowAnswers.has(kind) || error instanceof StaleConnectionError) return 'neutral'
-  return !started && connectFailures.has(kind) ? 'unreachable' : 'failure'
+  const isForAll = !started && !isFirstOnly && connectFailures.has(kind)
+  return isForAll ? 'unreachable' : 'failure'
 }
 
 /** The cause of a failure as the agent sees it, where it may see it. */

@@ -26,6 +26,8 @@ export interface Resolution {
   readonly addresses: readonly string[]
   /** Steady milliseconds until which the answer may be used. */
   readonly validUntil: number
+  /** There are others, which are not tried. */
+  readonly isFirstOnly?: boolean
 }
 
 /** Why a look-up failed: no address exists, the name servers did not answer, or too many look-ups wait already. */

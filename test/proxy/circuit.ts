@@ -104,3 +104,20 @@ for (const threads of [1, 2]) {
     t.equal(await call(third, '/'), 'circuit_open', 'when two agents saw it fail, it is open for all')
   })
 }
+
+t.test('an agent whose policy reads the address holds a dead one against itself, not against others', async t => {
+  const origin = await startOrigin(t)
+  const gateway = await startGateway(t, {
+    config: { System: { CircuitBreaker: { Failures: 1 } } },
+    lookup: async () => ['127.0.0.9', '127.0.0.1'],
+    alone: 'a circuit is a gateway’s own',
+  })
+  const conditions = [{ field: 'input.destinationClass', operator: 'eq', value: 'public' }]
+  await gateway.policy({ name: 'reads', default: 'Allow', rules: [{ name: 'public', effect: 'Deny', conditions }] })
+  const [reading, other] = [await gateway.agent({ policyName: 'reads' }), await gateway.agent()]
+  const call = async ({ token }: { readonly token: string }) =>
+    (await gateway.proxy(token, `http://dual.test:${origin.port}/`)).headers.get('gateway-error')
+  t.equal(await call(reading), 'upstream_failed')
+  t.equal(await call(reading), 'circuit_open')
+  t.equal(await call(other), null, 'it reaches the second address')
+})

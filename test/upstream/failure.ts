@@ -58,6 +58,7 @@ t.test('a failure of the upstream counts', async t => {
     t.equal(outcomeOfError(error, true), 'failure')
   }
   t.equal(outcomeOfError(systemError('ECONNREFUSED'), false), 'unreachable')
+  t.equal(outcomeOfError(systemError('ECONNREFUSED'), false, true), 'failure', 'others reach another address')
   t.equal(outcomeOfError(new Error('odd'), false), 'failure', 'what the agent sent may be the reason')
   t.equal(refusalOf(systemError('ECONNRESET'), true).refusal, 'upstream_failed')
   t.equal(refusalOf(systemError('ETIMEDOUT'), true).refusal, 'upstream_timeout')

@@ -166,8 +166,10 @@ class Forward extends Downstream implements UpstreamHandler, ExchangeSender {
     const kind = failureKind(error)
     noteFailure(kind, { agentId: agent.id, requestId, host: target.origin.host }, this.parts)
     const clientFault = hasBody && req.destroyed && !req.complete
-    closeCircuit(this.exchange, clientFault ? 'neutral' : outcomeOfError(error, this.control !== undefined), this.parts)
-    const refused = refuseFailure(kind, isPublicDestination(this.exchange.resolution))
+    const { resolution } = this.exchange
+    const outcome = clientFault ? 'neutral' : outcomeOfError(error, this.control !== undefined, resolution.isFirstOnly)
+    closeCircuit(this.exchange, outcome, this.parts)
+    const refused = refuseFailure(kind, isPublicDestination(resolution))
     const isRemedied = kind === 'tls' && this.exchange.addressing.road === 'intercepted'
     const refusal = isRemedied ? { ...refused, cause: maybePinned } : refused
     // The client is answered when grant and key are free, since it may retry at once.

@@ -48,7 +48,7 @@ export class OpaqueTunnel implements ExchangeSender {
     const { agent, requestId, resolution, target } = this.#exchange
     const kind = failureKind(error)
     noteFailure(kind, { agentId: agent.id, requestId, host: target.origin.host }, this.#parts)
-    closeCircuit(this.#exchange, outcomeOfError(error, false), this.#parts)
+    closeCircuit(this.#exchange, outcomeOfError(error, false, resolution.isFirstOnly), this.#parts)
     answer(this.#exchange, refuseFailure(kind, isPublicDestination(resolution)))
   }
 

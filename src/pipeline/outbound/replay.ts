@@ -187,7 +187,8 @@ class Replay implements UpstreamHandler {
     }
     const refused = this.#refused
     const isSent = this.#control !== undefined
-    closeCircuit(this.#call, refused === undefined ? outcomeOfError(error, isSent) : 'neutral', this.#parts)
+    const outcome = refused === undefined ? outcomeOfError(error, isSent, this.#resolution.isFirstOnly) : 'neutral'
+    closeCircuit(this.#call, outcome, this.#parts)
     // No byte was sent, so the request can be decided again.
     const kind = isSent ? 'failed' : 'notSent'
     this.#resolve(refused === 'again' ? refused : { kind, refusal: refused ?? this.#refusalOf(error) })

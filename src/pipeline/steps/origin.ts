@@ -34,7 +34,8 @@ function keep(call: Call, found: RouteResult, parts: OutboundParts): Refusal | u
 
 /** When a rule reads the address, only the first address may be connected to: the decision was made on it. */
 export function firstOnly(resolution: Resolution): Resolution {
-  return { ...resolution, addresses: resolution.addresses.slice(0, 1) }
+  if (resolution.addresses.length === 1) return resolution
+  return { ...resolution, addresses: resolution.addresses.slice(0, 1), isFirstOnly: true }
 }
 
 /**
