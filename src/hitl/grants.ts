@@ -4,6 +4,7 @@
  * one reviewer: never a Deny, never a risk above the threshold.
  */
 import { randomUUID } from 'node:crypto'
+import { readingsOf } from '../base/readings.ts'
 import { type FieldError, type Refusal, refuse } from '../base/refusals.ts'
 import {
   type AuditEntry,
@@ -248,9 +249,17 @@ export function locationOf(url: string): { origin: string; path: string } {
   return { origin: url.slice(0, start), path: url.slice(start).split(/[?#]/, 1)[0] || '/' }
 }
 
-/** `*` is one segment, `**` at the end is one or more; everything else is literal. */
+/**
+ * `*` is one segment, `**` at the end is one or more; everything else is literal. A server may read `%2F` in a segment as two
+ * segments, so each reading of the path must match a pattern.
+ */
 export function matchesPath(pattern: string, path: string): boolean {
   if (!pattern.includes('*')) return pattern === path
+  const readings = readingsOf(path) ?? [path]
+  return typeof readings !== 'string' && readings.every(reading => matchesReading(pattern, reading))
+}
+
+function matchesReading(pattern: string, path: string): boolean {
   const wanted = pattern.split('/')
   const given = path.split('/')
   const open = wanted.at(-1) === '**'

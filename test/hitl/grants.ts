@@ -205,7 +205,13 @@ t.test('a path pattern matches segment by segment', async t => {
     ['/**', '/', true],
     ['/a*', '/ab', false],
     ['/a*', '/a*', true],
-    ['/*', '/a%2Fb', true],
+    ['/*', '/a%2Fb', false],
+    ['/**', '/a%2Fb', true],
+    ['/a/*', '/a/b%252Fc', false],
+    ['/a/*/c', '/a/b;x/c', true],
+    ['/a/*', '/a/b%2F..%2Fc', false],
+    ['/a%2Fb', '/a%2Fb', true],
+    ['/a%2Fb', '/a/b', false],
   ]
   for (const [pattern, path, expected] of cases) t.equal(matchesPath(pattern, path), expected, `${pattern} ${path}`)
 })
