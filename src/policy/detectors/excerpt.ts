@@ -183,7 +183,7 @@ export class Excerpt implements Work {
     let length = 0
     for (let index = 0, start = -1; index <= blocks; index++) {
       const isIn = index < blocks && isTaken[index]! + isTaken[index + 1]! + isTaken[index + 2]! > 0
-      if (isIn && start < 0) start = index * blockBytes
+      if (isIn && start < 0) start = backslashesBefore(bytes, index * blockBytes)
       if (isIn || start < 0) continue
       const taken = bytes.subarray(start, index * blockBytes)
       parts.push(taken, lineBreak)
@@ -192,6 +192,13 @@ export class Excerpt implements Work {
     }
     return 2 * length > bytes.length ? bytes : Buffer.concat(parts)
   }
+}
+
+/** Where the backslashes begin that end at a place. What they stand for depends on their number, so no part begins among them. */
+function backslashesBefore(bytes: Buffer, end: number): number {
+  let at = end
+  while (at > 0 && bytes[at - 1] === signs.backslash) at--
+  return at
 }
 
 /** The first of the signs from a place on and before another, or that one. */

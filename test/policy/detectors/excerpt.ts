@@ -104,6 +104,18 @@ t.test('what belongs to a finding is not left out where two blocks meet', async 
   t.strictSame(missed, [])
 })
 
+t.test('what backslashes stand for depends on all of them, however many', async t => {
+  const missed: string[] = []
+  for (let count = block; count < block + 32; count++) {
+    const prose = filled('a word, ', 60 * block - 9)
+    const escaped = `${'\\'.repeat(count)}nghp_${'aB3'.repeat(12)} `
+    const whole = textOf(`${prose}${escaped}${' '.repeat(12 * block)}`)
+    const excerpt = excerptOf(whole)
+    if (excerpt.bytes === whole.bytes || findIn(excerpt, 'read') !== findIn(whole, 'read')) missed.push(`${count}`)
+  }
+  t.strictSame(missed, [])
+})
+
 t.test('whatever a finding needs is seen at any place, and comes with what stands around it', async t => {
   const missed: string[] = []
   const size = 20 * block
