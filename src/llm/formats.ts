@@ -62,14 +62,15 @@ const oddBytes = /;|%(?!3a)/i
 /** Whether a call that sends something to this path of a provider costs nothing. */
 export const isFree = (path: string): boolean => freePath.test(path) && !oddBytes.test(path)
 
-/** Paths whose models write nothing. */
 const embeddings = /\/embed(?:dings)?\/?$/
 
-export const writesNothing = (path: string): boolean => embeddings.test(path)
+/** Whether the models at this path write nothing: also the name of a deployment could be cut, which would leave another call. */
+export const writesNothing = (path: string): boolean => embeddings.test(path) && !oddBytes.test(path)
 
 /** Undefined: a server that cuts the path may carry out another call, which tells its tokens in another way. */
 function found(format: Format, path: string, model: string | undefined): CalledModel | undefined {
-  if (oddBytes.test(model === undefined ? path : path.replace(model, ''))) return undefined
+  // A slash in its place: what stands around it must not join to an escape that is allowed.
+  if (oddBytes.test(model === undefined ? path : path.replace(model, '/'))) return undefined
   return { format, model: model === undefined ? undefined : decoded(model) }
 }
 

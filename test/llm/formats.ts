@@ -1,5 +1,5 @@
 import t from 'tap'
-import { calledModel, type Format } from '../../src/llm/formats.ts'
+import { calledModel, type Format, writesNothing } from '../../src/llm/formats.ts'
 
 const told: readonly (readonly [path: string, format: Format, model?: string])[] = [
   ['/v1/chat/completions', 'openai'],
@@ -47,7 +47,16 @@ t.test('T77 a path that a server may cut has no format: it could be that of a ch
   for (const cut of [';', '%3b', '%3B', '%3f', '%23', '%2f', '%20']) {
     const paths = [`/v1/chat/completions${cut}/v1/embeddings`, `/model/a/invoke${cut}/model/b/converse`]
     for (const path of paths) t.equal(calledModel(path), undefined, path)
+    t.notOk(writesNothing(`/openai/deployments/gpt%2Fchat%2Fcompletions${cut}/embeddings`), cut)
   }
+  for (const [odd, model] of [
+    ['%3ba', 'b'],
+    ['%33a', '3'],
+  ]) {
+    const path = `/v1/chat/completions${odd}/openai/deployments/${model}/embeddings`
+    t.equal(calledModel(path), undefined, `${path}: without the model it would have %3a`)
+  }
+  t.ok(writesNothing('/openai/deployments/ada%3A2/embeddings'))
   t.match(calledModel('/model/arn%3Aaws%3Abedrock:1:application-inference-profile%2Fa/converse'), { format: 'bedrock' })
   t.match(calledModel('/v1/projects/example.com%3Ap/models/g:generateContent'), { format: 'gemini', model: 'g' })
 })
