@@ -109,12 +109,42 @@ t.test('a claim is released although the COMMIT of the release is lost as well',
   t.strictSame(await actions(direct), ['hitl.suspend', 'hitl.approve', 'hitl.release'])
 })
 
+const grant = {
+  ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
+  ...{ uses: 0, hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
+}
+
+t.test('a use of a grant is not given back twice when the answer of the first time is lost as well', async t => {
+  const { proxy, direct, store } = await openProxied(t, impatient)
+  await store.grants.insert({ ...grant, uses: 2 }, entry('grant.create'))
+  losesAnswer(proxy)
+  const key = { agentId: 'a1', key: 'k', expiresAt: 9_000 }
+  await inDoubt(t, store.grants.use('g1', { now: 1_500, key }, entry('grant.use')))
+  let isGivenBack = false
+  proxy.onSend = data => {
+    isGivenBack ||= data.includes('hitl.grant.giveBack')
+    if (isGivenBack && isCommit(data)) proxy.answers = false
+    return true
+  }
+  proxy.answers = true
+  proxy.cut()
+  await eventually(
+    () => direct.grants.list(1_500),
+    ([now]) => now?.uses === 2,
+  )
+  let isTriedAgain = false
+  proxy.onSend = data => {
+    isTriedAgain ||= data.includes('delete from "granted_keys"')
+    return true
+  }
+  proxy.answers = true
+  proxy.cut()
+  await eventually(async () => isTriedAgain, Boolean)
+  t.match(await direct.grants.use('g1', { now: 1_500 }, entry('grant.use')), { uses: 3 })
+})
+
 t.test('a use of a grant that was committed, and let nothing pass, is given back with its idempotency key', async t => {
   const { proxy, direct, store } = await openProxied(t, impatient)
-  const grant = {
-    ...{ id: 'g1', agentId: 'a1', policyName: 'p', rule: '', method: 'POST', origin: 'o', path: '/', maxUses: 9 },
-    ...{ uses: 0, hitlId: 'h', credentials: '', grantedBy: 'r', createdAt: 1_000, expiresAt: 9_000 },
-  }
   await store.grants.insert(grant, entry('grant.create'))
   losesAnswer(proxy)
   const key = { agentId: 'a1', key: 'k', expiresAt: 9_000 }

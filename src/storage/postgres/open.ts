@@ -234,10 +234,14 @@ class PostgresCalls {
 
   /** Makes sure that a write whose answer was lost is not committed later. If it was, its caller does not act on it. */
   async #resolve(writeId: string, asked: StoreOperation, value: unknown): Promise<void> {
+    let mayBeDone = false
     while (!this.#closed) {
       const isCommitted = await this.#outcome(writeId).catch(() => undefined)
-      const undo = isCommitted === true ? undoOf(asked, value, this.#parts.clock.now()) : undefined
-      if (isCommitted !== undefined && (undo === undefined || (await this.#takeBack(undo)))) return
+      const now = this.#parts.clock.now()
+      const undo = isCommitted ? undoOf(asked, value, now, mayBeDone) : undefined
+      const outcome = undo === undefined ? 'done' : await this.#takeBack(undo)
+      if (isCommitted !== undefined && outcome === 'done') return
+      if (outcome === 'inDoubt') mayBeDone = true
       await new Promise(resolve => setTimeout(resolve, doubtMs).unref())
     }
   }
@@ -251,11 +255,10 @@ class PostgresCalls {
     return outcome
   }
 
-  /** False when it failed, or may have: it is tried again, since the second of two changes nothing. */
-  async #takeBack(undo: StoreOperation): Promise<boolean> {
+  async #takeBack(undo: StoreOperation): Promise<'done' | 'failed' | 'inDoubt'> {
     return this.#write(undo).then(
-      () => true,
-      () => false,
+      () => 'done',
+      (error: unknown) => (error instanceof StoreError && error.inDoubt ? 'inDoubt' : 'failed'),
     )
   }
 }
