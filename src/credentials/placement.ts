@@ -79,10 +79,15 @@ export function splitQuery(path: string): readonly [start: string, query: string
  */
 export function secretsIn({ header, query }: CredentialPlace, prefix: string, value: string): readonly string[] {
   if (query !== undefined) return [value]
-  if (prefix === '' && /authorization$/i.test(header)) return [value.replace(scheme, '')]
+  if (prefix === '' && /authorization$/i.test(header)) return withWhole([value.replace(scheme, '')], value)
   if (!/^cookie$/i.test(header)) return [value]
-  return (prefix + value).split(';').map(cookie => cookie.slice(cookie.indexOf('=') + 1))
+  const cookies = (prefix + value).split(';').map(cookie => cookie.slice(cookie.indexOf('=') + 1).trim())
+  return withWhole(cookies, value)
 }
+
+/** A part that is too short to be hidden by itself is hidden with all of the value. */
+const withWhole = (parts: readonly string[], value: string): readonly string[] =>
+  parts.some(part => part.length < leastEcho) ? [...new Set([...parts, value])] : parts
 
 /** RFC 9110 section 11.4. */
 const scheme = /^[\w!#$%&'*+.^`|~-]+ +/

@@ -45,5 +45,12 @@ t.test('an answer shows neither what stands behind a scheme nor one of several c
   const withoutCookie = [answer[1], 'sid=[redacted]; Path=/', 'Bearer']
   t.strictSame(shown('Cookie', '', 'theme=1; sid=0123456789'), withoutCookie)
   t.strictSame(shown('Cookie', 'sid=', '0123456789'), withoutCookie)
+  t.strictSame(shown('Cookie', '', 'sid=0123456789 ; theme=1'), withoutCookie)
+  const short = (name: string, value: string) => {
+    const secrets = secretsIn({ header: name, query: undefined }, '', value)
+    return withoutEchoes(['A', `it was ${value}`], [{ sent: { secrets } }]).fields[1]
+  }
+  t.equal(short('Authorization', 'Bearer 1234567'), 'it was [redacted]')
+  t.equal(short('Cookie', 'a=1234567; b=7654321'), 'it was [redacted]')
   t.strictSame(secretsIn({ header: 'Authorization', query: 'key' }, '', 'two words'), ['two words'])
 })
