@@ -1,4 +1,4 @@
-import type { PolicyEntry } from './entry.ts'
+import type { PolicyEntry, StoredEntry } from './entry.ts'
 
 export type PolicyEntries = ReadonlyMap<string, PolicyEntry>
 
@@ -11,20 +11,20 @@ export interface ActivePolicies {
   /** Of files and of gateway.yaml. */
   readonly fixed: PolicyEntries
   /** Made over the API. */
-  readonly editable: PolicyEntries
+  readonly editable: ReadonlyMap<string, StoredEntry>
   put(change: ActiveChange): void
 }
 
 interface ActiveChange {
   readonly fixed?: PolicyEntries
-  readonly editable?: PolicyEntries
+  readonly editable?: ReadonlyMap<string, StoredEntry>
 }
 
 export function createActivePolicies(): ActivePolicies {
-  const none: PolicyEntries = new Map()
+  const none: ReadonlyMap<string, StoredEntry> = new Map()
   const list: readonly PolicyEntry[] = []
   // Members instead of getters: each request reads the list.
-  const active = { fixed: none, editable: none, inForce: none, list, put }
+  const active = { fixed: none as PolicyEntries, editable: none, inForce: none as PolicyEntries, list, put }
   function put({ fixed = active.fixed, editable = active.editable }: ActiveChange): void {
     const inForce = new Map([...editable, ...fixed].sort(([left], [right]) => (left < right ? -1 : 1)))
     Object.assign(active, { fixed, editable, inForce, list: [...inForce.values()] })

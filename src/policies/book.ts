@@ -4,7 +4,7 @@ import { createSerialQueue } from '../runtime/serial-queue.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
 import { createActivePolicies } from './active-policies.ts'
 import { createPolicy, type EditParts, type PolicyEditor, prepareEdit, removePolicy, replacePolicy } from './edit.ts'
-import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareInput } from './entry.ts'
+import { type PolicyEntry, type PolicyInput, type PreparedSet, prepareInput, type StoredEntry } from './entry.ts'
 import { type PolicyPush, pushPolicies } from './push.ts'
 
 export interface BookOptions extends Omit<EditParts, 'active' | 'known' | 'store'>, Pick<StoredParts, 'onUnreadable'> {
@@ -89,7 +89,7 @@ export interface StoredParts extends Pick<EditParts, 'language' | 'active' | 'kn
 
 /** Puts policies of the API in force as the store has them. Call one at a time. */
 function followStored({ language, active, known, onUnreadable }: StoredParts) {
-  async function read(record: PolicyRecord): Promise<PolicyEntry | undefined> {
+  async function read(record: PolicyRecord): Promise<StoredEntry | undefined> {
     const { document: stored, createdAt } = record
     const entry = known.get(stored)
     if (entry !== undefined) return { ...entry, createdAt, stored }
@@ -101,7 +101,7 @@ function followStored({ language, active, known, onUnreadable }: StoredParts) {
 
   return {
     async load(records: readonly PolicyRecord[]): Promise<void> {
-      const editable = new Map<string, PolicyEntry>()
+      const editable = new Map<string, StoredEntry>()
       for (const record of records) {
         const entry = await read(record)
         if (entry !== undefined) editable.set(record.name, entry)

@@ -4,7 +4,7 @@ import type { PolicyProblem } from '../policy/language/problems.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { PolicyRecord, Store } from '../storage/store.ts'
 import type { ActivePolicies } from './active-policies.ts'
-import { type PolicyEntry, prepare } from './entry.ts'
+import { type PolicyEntry, prepare, type StoredEntry } from './entry.ts'
 import type { RuleEvidence } from './evidence.ts'
 
 /** The caller of a change, for the audit trail. */
@@ -137,7 +137,7 @@ export async function prepareEdit(
   return 'compiled' in entry ? entry : refuseProblems(entry)
 }
 
-function editable(active: ActivePolicies, name: string): PolicyEntry | Refusal {
+function editable(active: ActivePolicies, name: string): StoredEntry | Refusal {
   if (active.fixed.has(name)) return refuse('read_only')
   return active.editable.get(name) ?? refuse('not_found')
 }

@@ -13,8 +13,12 @@ export interface PolicyEntry {
   readonly compiled: CompiledPolicy
   /** Milliseconds since the epoch. */
   readonly createdAt: number
-  /** Its text in the store; of the API only. */
-  readonly stored?: string
+}
+
+/** A policy of the API, as it is stored. */
+export interface StoredEntry extends PolicyEntry {
+  /** Its text in the store. */
+  readonly stored: string
 }
 
 export interface PolicyInput {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { StoredEntry } from '../../src/policies/entry.ts'
 import { startControl } from '../fixtures/control.ts'
 
 const control = await startControl(t)
@@ -52,7 +53,7 @@ t.test('of two authors who began from one version the second changes nothing', a
 t.test('another policy in its place is another version, although its time is the same', async t => {
   const { book, store } = control
   await book.create({ name: 'again', description: 'first' }, by)
-  const { stored = '', compiled } = book.entry('again')!
+  const { stored, compiled } = book.entry('again') as StoredEntry
   await book.remove('again', by)
   await book.create({ name: 'again', description: 'second' }, by)
   const [record] = (await store.policies.all()).filter(({ name }) => name === 'again')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createBook } from '../../src/policies/book.ts'
-import type { PolicyInput } from '../../src/policies/entry.ts'
+import type { PolicyInput, StoredEntry } from '../../src/policies/entry.ts'
 import { StoreError } from '../../src/storage/store.ts'
 import { createClock } from '../fixtures/clock.ts'
 import { loadInto } from '../fixtures/load-policies.ts'
@@ -39,7 +39,7 @@ t.test('policies of the API come back after a restart, types of values and all',
   t.equal(first.entry('kept')?.compiled, 'compiled' in made && made.compiled, 'it is not compiled again')
   const again = createBook(options)
   t.teardown(await again.follow())
-  const { compiled, stored, ...entry } = again.entry('kept')!
+  const { compiled, stored, ...entry } = again.entry('kept') as StoredEntry
   t.equal(stored, JSON.stringify(entry.document))
   t.match(made, entry)
   t.match(entry.document, { default: 'Hitl', rules: [{ effect: 'Allow', conditions: [{ value: '8080' }] }] })
