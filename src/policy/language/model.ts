@@ -73,6 +73,7 @@ export const ruleWarnings = [
   'W_SHADOW_OLD',
   'W_ANY_ORIGIN',
   'W_ONE_READING',
+  'W_ONE_SPELLING',
   'W_MCP_HEADER',
   'W_MCP_SESSION',
   'W_MISSING_PASSES',

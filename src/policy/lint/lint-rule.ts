@@ -51,11 +51,26 @@ function chatWarnings(rule: Rule, path: string, leaves: readonly ConditionLeaf[]
 
 const literalOperators = ['eq', 'in', 'startsWith', 'endsWith', 'contains', 'pathMatches']
 
-/** A part of a path value that lenient servers read in another way, so that not all readings can have it. */
-function ambiguousPart({ field, value }: Condition, { form }: Operator): string | undefined {
-  if (field !== 'input.path' || !literalOperators.includes(form.name)) return undefined
-  const words = form.name === 'in' || form.name === 'pathMatches' ? readWords(value) : [value]
-  return words.find(word => readingsOf(word) !== undefined)
+/** Values that a condition compares a path with, or parts of it. */
+function pathWords({ field, value }: Condition, { form }: Operator): readonly string[] {
+  if (field !== 'input.path' || !literalOperators.includes(form.name)) return []
+  return form.name === 'in' || form.name === 'pathMatches' ? readWords(value) : [value]
+}
+
+/**
+ * A sign that stands in paths as it is (RFC 3986 section 3.3), and whose escape the rule does not name: many servers take one for
+ * the other, and no reading of a path does.
+ */
+function oneSpelling(words: readonly string[], rule: Rule): string | undefined {
+  const leaves = leavesOf(rule, '')
+  const names = (code: string) => leaves.some(({ condition }) => condition.value.toLowerCase().includes(code))
+  for (const word of words) {
+    const [sign] = /[:@$]/.exec(word.replace(/\{[^{}]*\}/g, '')) ?? []
+    if (sign === undefined) continue
+    const [high, low] = sign.charCodeAt(0).toString(16)
+    if (!names(`%${high}${low}`) && !names(`%${high}[`)) return sign
+  }
+  return undefined
 }
 
 /** Two conditions that exclude each other, in words. */
@@ -89,10 +104,17 @@ function leafWarnings(leaf: ConditionLeaf, rule: Rule): LintWarning[] {
     const message = negation ? 'matches as soon as one value differs' : 'matches as soon as one value does'
     found.push(warn('W_ANY_ALLOW', `${message}: use quantifier ${negation ? 'any' : 'all'}`))
   }
-  const ambiguous = ambiguousPart(leaf.condition, operator)
+  const words = pathWords(leaf.condition, operator)
+  const ambiguous = words.find(word => readingsOf(word) !== undefined)
   if (ambiguous !== undefined) {
     const text = `only some readings of a path can have ${JSON.stringify(ambiguous)}: use input.rawPath for the spelling`
     found.push(warn('W_ONE_READING', text))
+  }
+  const sign = rule.effect === 'Allow' || negation ? undefined : oneSpelling(words, rule)
+  if (sign !== undefined) {
+    found.push(
+      warn('W_ONE_SPELLING', `a path with ${encodeURIComponent(sign)} in place of ${sign} is another one: name both`),
+    )
   }
   const better = operator.form.name === 'matches' ? literalOperator(leaf.condition.value) : undefined
   if (better !== undefined) found.push(warn('W_REGEX_LITERAL', `the pattern is plain text: ${better} is faster`))

@@ -295,3 +295,28 @@ t.test('a path value that only some readings can have is pointed out', async t =
   }
   t.strictSame(lint([rule([is('input.path', 'eq', '/a%20b')])]), [])
 })
+
+t.test('a sign in the path of a Deny or Hitl rule whose escape passes is pointed out', async t => {
+  const warning = ['W_ONE_SPELLING rules[0].conditions[0]']
+  for (const effect of ['Deny', 'Hitl']) {
+    t.strictSame(lint([rule([is('input.path', 'endsWith', ':setIamPolicy')], { effect })]), warning, effect)
+  }
+  for (const [operator, value] of [
+    ['in', '/a,/users/@me'],
+    ['contains', '/$batch'],
+    ['pathMatches', '/v1/{id:int}:undo'],
+  ] as const) {
+    t.strictSame(lint([rule([is('input.path', operator, value)])]), warning, value)
+  }
+  const escaped = is('input.path', 'endsWith', '%3AsetIamPolicy')
+  for (const conditions of [
+    [{ any: [is('input.path', 'endsWith', ':setIamPolicy'), escaped] }],
+    [{ any: [is('input.path', 'endsWith', ':undo'), is('input.path', 'matches', '%3[aA]undo$')] }],
+    [{ not: is('input.path', 'endsWith', ':read') }],
+    [is('input.path', 'pathMatches', '/v1/{id:int}')],
+    [is('input.query.q', 'eq', 'a@b')],
+  ]) {
+    t.notOk(lint([rule(conditions)]).includes(warning[0]!), JSON.stringify(conditions))
+  }
+  t.strictSame(lint([rule([is('input.path', 'eq', '/v1/a:read')], { effect: 'Allow' })]), [])
+})
