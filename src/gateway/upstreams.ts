@@ -68,6 +68,7 @@ export async function openUpstreams(config: Config, baseDirectory: string, deps:
     return () => {
       useCredentials()
       useEgress()
+      resolver.forget()
     }
   })
   return {

@@ -100,7 +100,7 @@ export function createEgress(settings: EgressSettings) {
      * Whether a shorter name may stand for this one, which the search domains of the system complete: it would be called although
      * its own name is refused.
      */
-    mayFind: (name: string) => !rules.selfHosts.has(name) && !isDenied(name, rules),
+    mayFind: (name: string) => !rules.selfHosts.has(name) && !isDenied(name, rules) && !metadataHosts.includes(name),
     /** Refuses when any of the addresses is refused: it does not pick an allowed one. */
     checkAddresses({ port }: Origin, addresses: readonly string[]): Refusal | undefined {
       let byPort = verdicts.get(addresses)

@@ -62,13 +62,13 @@ type ResolveResult = Resolution | ResolveFailure
 export function createResolver(options: ResolverOptions) {
   const { clock, lookup, mayFind, validMs = 30_000, timeoutMs = 5_000, concurrency = 256 } = options
   // The names in use stay, however many others are looked up.
-  const answers = new LRUCache<string, Resolution>({ max: maxNames })
+  let answers = new LRUCache<string, Resolution>({ max: maxNames })
   const underway = new Map<string, NameLookup>()
   const queue = createFairQueue({ atOnce: concurrency, atOnceEach: ownAtOnce, waitingEach: ownWaiting })
 
-  const keep = (name: string, addresses: readonly string[]): Resolution => {
-    const resolution = { addresses, validUntil: clock.steady() + validMs }
-    answers.set(name, resolution)
+  const keepIn = (known: typeof answers) => (name: string, addresses: readonly string[]) => {
+    const resolution: Resolution = { addresses, validUntil: clock.steady() + validMs }
+    known.set(name, resolution)
     return resolution
   }
 
@@ -76,11 +76,11 @@ export function createResolver(options: ResolverOptions) {
     const known = underway.get(name)
     // One that waits in another owner's line must not wait for all that this owner has before it.
     if (known !== undefined && (!known.waits || known.owners.has(owner))) return known.answer
-    const asked = known ?? new NameLookup(name, { lookup, mayFind, timeoutMs, keep })
+    const asked = known ?? new NameLookup(name, { lookup, mayFind, timeoutMs, keep: keepIn(answers) })
     asked.owners.add(owner)
     if (known === undefined) {
       underway.set(name, asked)
-      void asked.answer.then(() => underway.delete(name))
+      void asked.answer.then(() => underway.get(name) === asked && underway.delete(name))
     }
     if (!queue.enter(owner, asked) && known === undefined) asked.refuse()
     return asked.answer
@@ -96,8 +96,13 @@ export function createResolver(options: ResolverOptions) {
       const known = answers.get(host)
       if (known !== undefined && known.validUntil > clock.steady()) return known
       const literal = literalAddress(host)
-      if (literal !== undefined) return keep(host, [literal])
+      if (literal !== undefined) return keepIn(answers)(host, [literal])
       return host.endsWith('.localhost') ? loopback : ask(host, owner)
+    },
+    /** Forgets all answers, those of look-ups under way too: `mayFind` says other things now. */
+    forget() {
+      answers = new LRUCache({ max: maxNames })
+      underway.clear()
     },
   }
 }
@@ -184,7 +189,10 @@ export function createRoute({ egress, resolver }: RouteParts) {
       const refusal = egress.checkHost(origin)
       if (refusal !== undefined) return refusal
       const answer = resolver.resolve(origin.host, owner)
-      return answer instanceof Promise ? answer.then(late => checked(origin, late)) : checked(origin, answer)
+      // While the name was looked up, other settings may have come into force.
+      return answer instanceof Promise
+        ? answer.then(late => egress.checkHost(origin) ?? checked(origin, late))
+        : checked(origin, answer)
     },
     /** For an origin that the operator has configured as such: it may be anywhere. */
     async findTrusted(origin: Origin): Promise<RouteResult> {

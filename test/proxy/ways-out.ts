@@ -6,6 +6,7 @@ import { createServer } from 'node:tls'
 import t from 'tap'
 import { createOrigin } from '../../src/base/origin.ts'
 import { type RefusalCode, refusalKinds } from '../../src/base/refusal-kinds.ts'
+import type { LiveSettings } from '../../src/config/live.ts'
 import { openUpstreams } from '../../src/gateway/upstreams.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Lookup } from '../../src/upstream/resolve.ts'
@@ -140,9 +141,16 @@ t.test('the log has the same reason for an agent and for an approved request', a
 t.test('a short name does not lead to a host that is denied', async t => {
   const system: Lookup = async (name, _signal, mayFind) => (mayFind?.(`${name}.inside.example`) ? ['127.0.0.1'] : [])
   const config = testConfig({ ...settings, Egress: { DenyHosts: ['vault.inside.example'] } })
-  const upstreams = await openUpstreams(config, gateway.directory, { clock: systemClock, lookup: system, env: {} })
+  const changes: Parameters<LiveSettings['onChange']>[0][] = []
+  const onSettings = (change: (typeof changes)[0]) => void changes.push(change)
+  const deps = { clock: systemClock, lookup: system, env: {}, onSettings }
+  const upstreams = await openUpstreams(config, gateway.directory, deps)
   t.teardown(() => upstreams.connections.close())
   const find = async (host: string) => upstreams.route.find(createOrigin('http', host, 80))
   t.match(await find('vault'), { refusal: 'upstream_failed' })
   t.match(await find('web'), { addresses: ['127.0.0.1'] })
+  const next = testConfig({ ...settings, Egress: { DenyHosts: ['web.inside.example'] } })
+  for (const change of changes) (await change(next))()
+  t.match(await find('web'), { refusal: 'upstream_failed' }, 'after a change of the settings')
+  t.match(await find('vault'), { addresses: ['127.0.0.1'] })
 })

@@ -75,6 +75,21 @@ t.test('a look-up is told which names may stand for a shorter one', async t => {
   t.match(await resolver.resolve('web'), { addresses: ['10.0.0.1'] })
 })
 
+t.test('what was found before the names changed that may stand for another is forgotten', async t => {
+  const given: ((addresses: readonly string[]) => void)[] = []
+  const lookup: Lookup = () => new Promise(resolve => given.push(resolve))
+  const resolver = createResolver({ clock: createClock(), lookup })
+  const first = resolver.resolve('web')
+  resolver.forget()
+  const second = resolver.resolve('web')
+  given[0]?.(['10.0.0.1'])
+  t.match(await first, { addresses: ['10.0.0.1'] })
+  t.equal(resolver.resolve('web'), second, 'the look-up that was under way keeps nothing')
+  given[1]?.(['10.0.0.2'])
+  t.match(await second, { addresses: ['10.0.0.2'] })
+  t.match(resolver.resolve('web'), { addresses: ['10.0.0.2'] })
+})
+
 t.test('silent name servers are distinguished from a name that does not exist', async t => {
   const silent = Object.assign(new Error('queryA ETIMEOUT'), { code: 'ETIMEOUT' })
   const resolver = createResolver({ clock: createClock(), lookup: () => Promise.reject(silent) })
