@@ -10,6 +10,8 @@ const modelVersion = Buffer.from('"modelVersion"')
 const bytesName = Buffer.from('"bytes"')
 const invocationMetrics = Buffer.from('"amazon-bedrock-invocationMetrics"')
 const quote = 34
+const brace = 123
+const betweenNameAndValue = [58, 32, 9, 10, 13]
 
 /** What is used by the answer that ends with this text: a document, the data of an event, or a line. */
 export function readUsage(format: Format, text: Buffer, isEmbedded = false): Usage | undefined {
@@ -24,6 +26,19 @@ export function readUsage(format: Format, text: Buffer, isEmbedded = false): Usa
 /** Whether any part of the text can tell what was used. */
 export const mayHaveUsage = (format: Format, text: Buffer): boolean =>
   format === 'ollama' || usageMembers[format].some(({ name }) => text.includes(name))
+
+/** The same of one event, which may have the member without an object: `"usage":null`. */
+export const mayTell = (format: Format, event: Buffer): boolean =>
+  format === 'ollama' || usageMembers[format].some(({ name }) => hasObject(event, name))
+
+function hasObject(text: Buffer, name: Buffer): boolean {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at)) {
+    at += name.length
+    while (betweenNameAndValue.includes(text[at]!)) at++
+    if (text[at] === brace) return true
+  }
+  return false
+}
 
 const numberNamed = (text: Buffer, name: Buffer): unknown => parsed(lastMember(text, { name, isObject: false }))
 

@@ -3,7 +3,7 @@
  * every provider tells at the end. Nothing is parsed before the answer is over but the first event of Anthropic, which tells
  * the input.
  */
-import { mayHaveUsage, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
+import { mayHaveUsage, mayTell, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
 import type { Format } from './formats.ts'
 import type { Usage } from './usage.ts'
 
@@ -33,8 +33,12 @@ const maxSpare = 64
 let spare: Buffer[] | undefined
 const lineEnd = Buffer.from('\n')
 const eventEnds = [Buffer.from('\n\n'), Buffer.from('\r\n\r\n')]
+/** Events that tell nothing, one with each end. */
+const comments = eventEnds.map(end => Buffer.concat([Buffer.from(':'), end]))
 /** Events at the end of a stream that may tell. */
 const lastEvents = 4
+/** Of a stream, kept whatever it tells. */
+const startBytes = 1_024
 const lineFeed = 10
 const carriageReturn = 13
 
@@ -61,6 +65,10 @@ export class UsageReader {
   #first: Usage | undefined = undefined
   #model: string | undefined = undefined
   #isOver = false
+  /** What was seen ends with an event. */
+  #isAtEnd = false
+  /** Whether events that tell nothing are left out; undefined: not known yet. */
+  #leavesOut: boolean | undefined = undefined
   /** Of the answer, as far as they came before its end. */
   bytes = 0
 
@@ -74,6 +82,28 @@ export class UsageReader {
   see(chunk: Buffer): void {
     if (this.#isOver) return
     this.bytes += chunk.length
+    if (this.#division === 'events') this.#seeEvents(chunk)
+    else this.#keep(chunk)
+  }
+
+  /** Keeps a comment in the place of events that tell nothing: to copy them is dear, since the caches are cold. */
+  #seeEvents(chunk: Buffer): void {
+    const comment = commentFor(chunk)
+    const isSilent = comment !== undefined && this.#isAtEnd && this.#mayLeaveOut() && !mayTell(this.#format, chunk)
+    this.#isAtEnd = comment !== undefined
+    this.#keep(isSilent ? comment : chunk)
+  }
+
+  /** The name of the model, and the usage of the first event, must be known: both may stand nowhere else. */
+  #mayLeaveOut(): boolean {
+    if (this.#leavesOut === undefined && this.#used >= startBytes && this.#buffer !== undefined) {
+      if (!this.#isShifted) this.#model = this.#modelAtStart(this.#buffer.subarray(0, this.#used))
+      this.#leavesOut = this.#model !== undefined && !this.#wantsFirst
+    }
+    return this.#leavesOut === true
+  }
+
+  #keep(chunk: Buffer): void {
     this.#buffer ??= takeBuffer()
     const buffer = this.#buffer
     if (this.#used + chunk.length <= bufferBytes) {
@@ -102,7 +132,7 @@ export class UsageReader {
     const start = buffer.subarray(0, end)
     if (this.#wantsFirst) this.#readFirst(start)
     this.#wantsFirst = false
-    this.#model = this.#modelAtStart(start)
+    this.#model ??= this.#modelAtStart(start)
   }
 
   /** An event may have the answer in its object. One in a document is what the agent sent, such as metadata. */
@@ -123,7 +153,7 @@ export class UsageReader {
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
     const all = buffer.subarray(0, this.#used)
-    if (!this.#isShifted) this.#model = this.#modelAtStart(all)
+    if (!this.#isShifted) this.#model ??= this.#modelAtStart(all)
     const tail = isWhole ? all : this.#completeOf(all)
     const last = this.#read(tail)
     // Each event of Gemini tells what was used until then.
@@ -180,6 +210,15 @@ function together(first: Usage | undefined, last: Usage): Usage {
   const { cacheWrite, cacheWriteLong } = first
   if (!isFull) return { ...first, output: last.output }
   return last.cacheWrite === cacheWrite + cacheWriteLong ? { ...last, cacheWrite, cacheWriteLong } : last
+}
+
+/** With the same end as the chunk; undefined where this does not end with an event. */
+function commentFor(chunk: Buffer): Buffer | undefined {
+  const { length } = chunk
+  if (chunk[length - 1] !== lineFeed) return undefined
+  if (chunk[length - 2] === lineFeed) return comments[0]
+  const isCrLf = chunk[length - 2] === carriageReturn && chunk[length - 3] === lineFeed
+  return isCrLf && chunk[length - 4] === carriageReturn ? comments[1] : undefined
 }
 
 function endOfLast(tail: Buffer, mark: Buffer): number {

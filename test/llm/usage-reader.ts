@@ -198,3 +198,56 @@ t.test('the reader finds what JSON.parse finds', async t => {
   )
   t.pass()
 })
+
+/** Events of streams as providers send them, of which most tell nothing. */
+const streams = {
+  openai: {
+    first: 'data: {"model":"gpt-5","choices":[{"delta":{"role":"assistant"}}]}',
+    silent: `data: {"choices":[{"delta":{"content":"${'word '.repeat(40)}"}}]}`,
+    nothing: 'data: {"choices":[],"usage": null}',
+    told: (n: number) => `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":${n}}}`,
+    done: 'data: [DONE]',
+  },
+  anthropic: {
+    first:
+      'data: {"type":"message_start","message":{"model":"claude-5","usage":{"input_tokens":12,"output_tokens":1}}}',
+    silent: `data: {"type":"content_block_delta","delta":{"text":"${'word '.repeat(40)}"}}`,
+    nothing: 'event: ping\ndata: {"type":"ping"}',
+    told: (n: number) => `data: {"type":"message_delta","usage":{"output_tokens":${n}}}`,
+    done: 'data: {"type":"message_stop"}',
+  },
+} as const
+
+t.test('events that come one by one tell the same as those that are cut', async t => {
+  const kinds = fc.array(
+    fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom('silent', 'nothing', 'done') },
+      { weight: 1, arbitrary: fc.nat(1_000) },
+    ),
+    { maxLength: 120, size: 'max' },
+  )
+  const formats = fc.constantFrom('openai', 'anthropic')
+  const rests = fc.constantFrom('', 'data: {"usage":{"prompt_tokens":1,')
+  fc.assert(
+    fc.property(formats, kinds, fc.constantFrom('\n\n', '\r\n\r\n'), rests, (format, kinds, end, rest) => {
+      const events = streams[format]
+      const texts = kinds.map(kind => (typeof kind === 'number' ? events.told(kind) : events[kind]))
+      const pieces = [events.first, ...texts].map(text => Buffer.from(text + end))
+      if (rest !== '') pieces.push(Buffer.from(rest))
+      const whole = Buffer.concat(pieces)
+      const cut: Buffer[] = []
+      let at = 0
+      for (const { length } of pieces) {
+        cut.push(whole.subarray(Math.max(0, at - 1), at + length - 1))
+        at += length
+      }
+      cut.push(whole.subarray(at - 1))
+      const type = 'text/event-stream'
+      return [true, false].every(isWhole =>
+        same(read({ format, type }, pieces, isWhole), read({ format, type }, cut, isWhole)),
+      )
+    }),
+    { numRuns: runs(5_000, 200) },
+  )
+  t.pass()
+})
