@@ -28,7 +28,7 @@ export const mayHaveUsage = (format: Format, text: Buffer): boolean =>
   format === 'ollama' || usageMembers[format].some(({ name }) => text.includes(name))
 
 /** The same of one event, which may have the member without an object: `"usage":null`. */
-export const mayTell = (format: Format, event: Buffer): boolean =>
+export const hasUsageObject = (format: Format, event: Buffer): boolean =>
   format === 'ollama' || usageMembers[format].some(({ name }) => hasObject(event, name))
 
 function hasObject(text: Buffer, name: Buffer): boolean {

@@ -3,7 +3,7 @@
  * every provider tells at the end. Nothing is parsed before the answer is over but the first event of Anthropic, which tells
  * the input.
  */
-import { mayHaveUsage, mayTell, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
+import { hasUsageObject, mayHaveUsage, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
 import type { Format } from './formats.ts'
 import type { Usage } from './usage.ts'
 
@@ -89,7 +89,8 @@ export class UsageReader {
   /** Keeps a comment in the place of events that tell nothing: to copy them is dear, since the caches are cold. */
   #seeEvents(chunk: Buffer): void {
     const comment = commentFor(chunk)
-    const isSilent = comment !== undefined && this.#isAtEnd && this.#mayLeaveOut() && !mayTell(this.#format, chunk)
+    const isSilent =
+      comment !== undefined && this.#isAtEnd && this.#mayLeaveOut() && !hasUsageObject(this.#format, chunk)
     this.#isAtEnd = comment !== undefined
     this.#keep(isSilent ? comment : chunk)
   }

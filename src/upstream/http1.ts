@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { freeBytes } from '../http/free-bytes.ts'
 import type { Carrier, CarrierEvents, OpenSocket } from './connection.ts'
-import { readFrom, SilenceTimer } from './exchange.ts'
+import { SilenceTimer } from './exchange.ts'
 import {
   type ConnectionLease,
   closedConnection,
@@ -138,7 +138,7 @@ export class Http1Connection implements Carrier {
 
   #read(bytes: Buffer): void {
     if (this.#exchange === undefined) this.#end(new UpstreamError('malformed', 'an answer that nobody asked for'))
-    else readFrom(this.#exchange, bytes)
+    else this.#exchange.read(bytes)
   }
 
   #ended(): void {

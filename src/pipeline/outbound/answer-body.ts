@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
-import { doAtReadEnd, type ReadEndWork } from '../../upstream/exchange.ts'
 
 /**
  * One full read of an upstream connection, 64 KiB, with its framing as a chunk. Pieces of answers are copied into buffers
@@ -37,12 +36,12 @@ export interface BackPressure {
 }
 
 /**
- * The body of an answer that streams. All that one read of the upstream brings is sent in one write at its end, with framing and
- * head: node would write each chunk in four pieces. What comes otherwise waits for the end of the turn of the event loop.
+ * The body of an answer that streams. All that one turn of the event loop brings is sent in one write after that turn,
+ * with framing and head: node would write each chunk in four pieces. Nothing waits longer than that.
  *
  * Make it right after `writeHead`. From then on only this class writes and ends `res`.
  */
-export class AnswerBody implements ReadEndWork {
+export class AnswerBody {
   readonly #res: ServerResponse
   readonly #chunked: boolean
   readonly #pace: BackPressure
@@ -125,10 +124,11 @@ export class AnswerBody implements ReadEndWork {
   #writeSoon(): void {
     if (this.#isDue) return
     this.#isDue = true
-    doAtReadEnd(this)
+    process.nextTick(writeDue, this)
   }
 
-  atReadEnd(): void {
+  /** Call it after the turn of the event loop. */
+  writeDue(): void {
     this.#isDue = false
     const { writableEnded, destroyed } = this.#res
     if (!writableEnded && !destroyed && (this.#used > 0 || !this.#isHeadSent)) this.#write()
@@ -165,3 +165,5 @@ export class AnswerBody implements ReadEndWork {
     return to.write(text, 'latin1')
   }
 }
+
+const writeDue = (body: AnswerBody): void => body.writeDue()
