@@ -1,8 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { domainToUnicode } from 'node:url'
-import { DirectMappedCache } from './direct-mapped-cache.ts'
 import { normaliseIpv6 } from './host.ts'
-import { Memo } from './memo.ts'
+import { DirectMappedCache, Memo } from './memo.ts'
 import { createOrigin, type Origin } from './origin.ts'
 import { readingsOf } from './readings.ts'
 

@@ -1,6 +1,5 @@
-import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { foldName, hopByHopRequest, hopByHopResponse, isDisguised, token } from '../base/field-names.ts'
-import { Memo } from '../base/memo.ts'
+import { DirectMappedCache, Memo } from '../base/memo.ts'
 import { ownVersion } from '../runtime/version.ts'
 
 /** Properties of a header field name, computed once: nearly all messages use the same few dozen names. */

@@ -1,4 +1,4 @@
-import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
+import { DirectMappedCache } from '../base/memo.ts'
 import { howToCall, type Refusal, refuse } from '../base/refusals.ts'
 import { type Addressing, bareMark, byPath, byUrl, proxyPrefix } from './addressing.ts'
 import type { VirtualHosts } from './virtual-hosts.ts'

@@ -1,5 +1,5 @@
-import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
 import { normaliseHost } from '../base/host.ts'
+import { DirectMappedCache } from '../base/memo.ts'
 import type { Origin } from '../base/origin.ts'
 import { parseTarget } from '../base/target.ts'
 import { type Addressing, byUrl, type Linked } from './addressing.ts'

@@ -1,4 +1,4 @@
-import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
+import { DirectMappedCache } from '../base/memo.ts'
 import { type Refusal, refuse } from '../base/refusals.ts'
 
 /** What is wrong with a token. Only `unknown_agent` depends on agents, and only holders of a verified token see it. */

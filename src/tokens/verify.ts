@@ -1,6 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { keyPrefix } from '../base/agent-key.ts'
-import { DirectMappedCache } from '../base/direct-mapped-cache.ts'
+import { DirectMappedCache } from '../base/memo.ts'
 import { LRUCache } from '../runtime/lru.ts'
 import { parseCompact } from './compact.ts'
 import type { IssueParts } from './issue.ts'
