@@ -40,6 +40,7 @@ export class BodyView {
   #reading: JsonReading | FormReading | undefined
   #problem = ''
   readonly #searches = new Map<DetectorSearch, Scan>()
+  #validUtf8: boolean | undefined
   #readings: Readings | undefined
   #excerpt: Excerpt | undefined
   #excerptReadings: Readings | undefined
@@ -165,8 +166,10 @@ export class BodyView {
     return this.#excerptReadings
   }
 
+  /** Looked at once: it goes over all of the bytes. */
   get #isUtf8(): boolean {
-    return isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
+    this.#validUtf8 ??= isUtf8(this.#headers.charset) && validUtf8(this.#bytes)
+    return this.#validUtf8
   }
 
   /** Text of any type may hold JSON: lines, events, or a body with another media type. Images and archives do not. */
@@ -225,7 +228,7 @@ export class BodyView {
   /** Whether it is UTF-8 that every parser reads alike. */
   #isPlain(): boolean {
     const bytes = this.#bytes
-    const isPlain = isUtf8(this.#headers.charset) && !hasMark(bytes) && !bytes.includes(0) && validUtf8(bytes)
+    const isPlain = !hasMark(bytes) && !bytes.includes(0) && this.#isUtf8
     if (!isPlain) this.#problem = 'not plain UTF-8'
     return isPlain
   }
