@@ -52,6 +52,8 @@ const looksAtProcess =
   /fixtures\/(memory|cpu-time|long-life|fleet\/fault)\.ts|process\.(\w*Usage|on|env\[.*\] =)|\/proc\/self|mock\.timers/
 /** Most files of one process: the last one ends when one process alone still runs. */
 const mostFiles = 10
+/** As many files as this may fail and run once more, one at a time: a process of them may have ended, and a real fault stays. */
+const mostAgain = process.env['GATEWAY_TEST_AGAIN'] === undefined ? 0 : mostFiles
 /** The longest go first, so that none is left to run alone at the end. */
 const longest = [
   'test/cli/serve.ts',
@@ -75,6 +77,8 @@ const env: NodeJS.ProcessEnv = {
 
 const counted = { passed: 0, failed: 0 }
 const ran: { readonly file: string; readonly cpuMs: number; readonly seconds: string }[] = []
+/** Files that ran again. */
+const unsure: string[] = []
 /** Milliseconds of what the files of a process share, such as a browser. */
 let cpuOfShared = 0
 
@@ -167,21 +171,39 @@ async function runAll(files: readonly string[], measured: boolean): Promise<void
   const bundles = entries === undefined ? {} : { entries }
   const options = await bundleOptions(bundles)
   const optionsOfThreads = await bundleOptions({ ...bundles, measuresThreads: '' })
+  const nodeOf = (file: string) => (ofThreads.test(file) ? optionsOfThreads : options)
+  const failed: FileResult[] = []
   const work = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
       const [first = ''] = group
       const folder = measured && isMeasured(first) ? join(measures, first.replaceAll('/', '-')) : undefined
       const coverage = folder === undefined ? {} : { NODE_V8_COVERAGE: folder }
-      const node = ofThreads.test(first) ? optionsOfThreads : options
-      const { results, sharedCpuMs } = await runFiles(group, { cwd: root, env: { ...env, ...coverage }, node })
-      for (const result of results) tellResult(result)
+      const setup = { cwd: root, env: { ...env, ...coverage }, node: nodeOf(first) }
+      const { results, sharedCpuMs } = await runFiles(group, setup)
+      for (const result of results) {
+        if (result.failed > 0 && mostAgain > 0) failed.push(result)
+        else tellResult(result)
+      }
       cpuOfShared += sharedCpuMs
       if (folder !== undefined) keepOwn(folder)
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
+  for (const first of failed) {
+    if (failed.length <= mostAgain) await runAgain(first, nodeOf(first.file))
+    else tellResult(first)
+  }
   delete env['GATEWAY_TEST_DATABASE']
   for (const folder of [entries, empty?.folder]) if (folder !== undefined) rmSync(folder, { recursive: true })
+}
+
+/** Alone. That the file failed before is printed, whatever comes now. */
+async function runAgain({ file, said }: FileResult, node: readonly string[]): Promise<void> {
+  console.log(`UNSURE  ${file} failed beside others, and runs again alone`)
+  console.log(said)
+  unsure.push(file)
+  const { results } = await runFiles([file], { cwd: root, env, node })
+  for (const result of results) tellResult(result)
 }
 
 function tellResult({ file, passed, failed, ms, cpuMs, said }: FileResult): void {
@@ -209,6 +231,8 @@ function tellSlowest(): void {
 function tellOthers(isAll: boolean): void {
   const names = new Set(ran.map(({ file }) => file))
   const others = testFiles().filter(file => !names.has(file)).length
+  if (unsure.length > 0)
+    console.log(`Failed at first: ${unsure.join(', ')}. A test that can fail by chance is a fault.`)
   console.log(`Ran: ${names.size} files of tests${isAll ? ', lint, types, unused code and coverage' : ''}.`)
   if (!isAll) console.log(`Not run: ${others} other files, lint, types, unused code and coverage (npm test).`)
   const system = 'what calls programs of the system (npm run test:system), '
