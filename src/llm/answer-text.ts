@@ -29,13 +29,16 @@ export const mayHaveUsage = (format: Format, text: Buffer): boolean =>
 
 /** The same of one event, which may have the member without an object: `"usage":null`. */
 export const hasUsageObject = (format: Format, event: Buffer): boolean =>
-  format === 'ollama' || usageMembers[format].some(({ name }) => hasObject(event, name))
+  format === 'ollama' || usageMembers[format].some(({ nameEnd }) => hasObject(event, nameEnd))
 
-function hasObject(text: Buffer, name: Buffer): boolean {
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at)) {
-    at += name.length
-    while (betweenNameAndValue.includes(text[at]!)) at++
-    if (text[at] === brace) return true
+function hasObject(event: Buffer, nameEnd: Buffer): boolean {
+  let at = event.indexOf(nameEnd)
+  while (at >= 0) {
+    at += nameEnd.length
+    while (betweenNameAndValue.includes(event[at]!)) at++
+    if (event[at] === brace) return true
+    // Many events end with null for it: what is behind that is too short for another.
+    at = event.length - at > nameEnd.length + 1 ? event.indexOf(nameEnd, at) : -1
   }
   return false
 }

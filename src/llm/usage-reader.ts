@@ -69,6 +69,10 @@ export class UsageReader {
   #isAtEnd = false
   /** Whether events that tell nothing are left out; undefined: not known yet. */
   #leavesOut: boolean | undefined = undefined
+  /** With the end of the event that was left out last. */
+  #comment: Buffer = comments[0]!
+  /** Events that tell nothing since the last one that was kept. */
+  #leftOut = 0
   /** Of the answer, as far as they came before its end. */
   bytes = 0
 
@@ -86,13 +90,25 @@ export class UsageReader {
     else this.#keep(chunk)
   }
 
-  /** Keeps a comment in the place of events that tell nothing: to copy them is dear, since the caches are cold. */
+  /** Counts events that tell nothing, which are most: to copy each is dear, since the caches are cold between two of them. */
   #seeEvents(chunk: Buffer): void {
     const comment = commentFor(chunk)
     const isSilent =
       comment !== undefined && this.#isAtEnd && this.#mayLeaveOut() && !hasUsageObject(this.#format, chunk)
     this.#isAtEnd = comment !== undefined
-    this.#keep(isSilent ? comment : chunk)
+    if (isSilent) {
+      this.#comment = comment
+      this.#leftOut += 1
+    } else {
+      this.#keepComments()
+      this.#keep(chunk)
+    }
+  }
+
+  /** In the place of events that were left out, but of no more than the end of a stream is looked through. */
+  #keepComments(): void {
+    for (let left = Math.min(this.#leftOut, lastEvents + 1); left > 0; left--) this.#keep(this.#comment)
+    this.#leftOut = 0
   }
 
   /** The name of the model, and the usage of the first event, must be known: both may stand nowhere else. */
@@ -151,6 +167,7 @@ export class UsageReader {
   /** Call it once, when the answer is over. @param isWhole the upstream ended it */
   end(isWhole: boolean): UsageFound {
     this.#isOver = true
+    this.#keepComments()
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
     const all = buffer.subarray(0, this.#used)
