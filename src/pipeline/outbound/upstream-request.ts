@@ -191,8 +191,16 @@ function wantPlainBytes(interests: readonly Interest[]): boolean {
   return false
 }
 
+const codingName = 'accept-encoding'
+
 /** The fields of the request, with an encoding that the gateway reads. */
 export function withoutCoding(fields: readonly string[]): string[] {
-  const kept = fields.filter((_, i) => fields[i - (i % 2)]!.toLowerCase() !== 'accept-encoding')
-  return [...kept, 'Accept-Encoding', 'identity']
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i]!
+    if (name.length === codingName.length && name.toLowerCase() === codingName) continue
+    kept.push(name, fields[i + 1]!)
+  }
+  kept.push('Accept-Encoding', 'identity')
+  return kept
 }
