@@ -2,6 +2,7 @@
  * An upstream for measurements: `node bench/origin.ts [KEY CERTIFICATE]`, in TLS when it has those files. It answers
  * `GET /` with 250 bytes, `GET /bytes/N` with N bytes as fast as they are taken, `GET /events/COUNT/BYTES/MS` with so
  * many events of that size, that many milliseconds apart, and any request with a body with the number of bytes it had.
+ * Where `/v1/chat/completions` is behind MS, the events are those of a model, and the last one has the usage.
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
@@ -15,7 +16,7 @@ const answer = 'x'.repeat(answerBytes)
 const listener: RequestListener = (req, res) => {
   const [, kind, ...numbers] = (req.url ?? '').split('/')
   if (kind === 'bytes') sendBytes(res, Number(numbers[0]))
-  else if (kind === 'events') sendEvents(res, numbers.map(Number))
+  else if (kind === 'events') sendEvents(res, numbers.slice(0, 3).map(Number), numbers.at(-1) === 'completions')
   else if (req.method === 'GET') res.writeHead(200, ['Content-Length', String(answerBytes)]).end(answer)
   else countBytes(req, res)
 }
@@ -32,13 +33,24 @@ function sendBytes(res: ServerResponse, size: number): void {
   bodyOf(size).pipe(res)
 }
 
-function sendEvents(res: ServerResponse, [count = 0, bytes = 0, ms = 0]: readonly number[]): void {
-  const event = `data: ${'x'.repeat(bytes - 'data: \n\n'.length)}\n\n`
+const ofLetters = (letters: string): string => `data: ${letters}\n\n`
+
+/** As OpenAI sends them when the request asks for the usage. */
+function ofModel(content: string, usage: object | null = null): string {
+  const choices = [{ index: 0, delta: { content } }]
+  const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', model: 'gpt', choices, usage }
+  return `data: ${JSON.stringify(chunk)}\n\n`
+}
+
+function sendEvents(res: ServerResponse, [count = 0, bytes = 0, ms = 0]: readonly number[], isModel: boolean): void {
+  const textOf = isModel ? ofModel : ofLetters
+  const event = textOf('x'.repeat(bytes - textOf('').length))
+  const last = isModel ? ofModel('', { prompt_tokens: 120, completion_tokens: count }) : event
   res.writeHead(200, ['Content-Type', 'text/event-stream'])
   let left = count
   const timer = setInterval(() => {
-    res.write(event)
     left -= 1
+    res.write(left > 0 ? event : last)
     if (left > 0 && !res.destroyed) return
     clearInterval(timer)
     res.end()
