@@ -201,6 +201,8 @@ export function grantProblem(item: HitlBrief, terms: GrantTerms, at: 'grant.' | 
     errors.push({ field: `${at}maxUses`, message: `must be an integer from 1 to ${maxUses}` })
   if (terms.path !== undefined && !coversPath(item, terms.path)) {
     errors.push({ field: `${at}path`, message: 'must be a path pattern that covers the approved request' })
+  } else if (terms.path === undefined && wildcard.test(locationOf(item.url).path)) {
+    errors.push({ field: `${at}path`, message: 'is needed: the path of the request is itself a pattern of others' })
   }
   return errors.length === 0 ? undefined : refuse('invalid_body', undefined, { errors })
 }
@@ -230,6 +232,9 @@ export function makeGrant(now: number, item: HitlBrief, verdict: Verdict, { id, 
 
 /** A grant of a request that does not say what it had covers requests without any. */
 const credentialsOf = (item: HitlBrief): string => parseDecision(item).credentials ?? ''
+
+/** An agent chooses the path that it sends: it must not choose what a grant covers. */
+const wildcard = /\/\*{1,2}(?:\/|$)/
 
 function isCount(value: number, max: number): boolean {
   return Number.isInteger(value) && value >= 1 && value <= max

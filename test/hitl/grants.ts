@@ -181,6 +181,24 @@ t.test('terms out of range refuse the approval before anything is sent', async t
   t.match(await desk.queue.get(id, agent), { status: 'Pending' })
 })
 
+t.test('the path of a request is no pattern of a grant unless the reviewer says so', async t => {
+  const desk = await openDesk({ directory: testdir(t) })
+  t.teardown(() => desk.store.close())
+  const terms = { minutes: 1, maxUses: 1 }
+  for (const path of ['/**', '/v1/**', '/v1/*', '/v1/*/all']) {
+    const id = await suspended(desk, { url: `https://api.shop.example${path}` })
+    const expected = { refusal: 'invalid_body', errors: [{ field: 'grant.path' }] }
+    t.match(await desk.queue.approve(id, { ...verdict(), grant: terms }), expected, path)
+  }
+  t.equal(desk.sent.length, 0)
+  for (const [path, pattern] of [['/v1/*:all'], ['/v1/*', '/v1/*']]) {
+    const id = await suspended(desk, { url: `https://api.shop.example${path}` })
+    await desk.queue.approve(id, { ...verdict(), grant: { ...terms, path: pattern } })
+  }
+  const given = await createGrants(desk).list()
+  t.strictSame(given.map(({ path }) => path).sort(), ['/v1/*', '/v1/*:all'])
+})
+
 t.test('a request held for its risk, or for two reviewers, cannot be granted for the future', async t => {
   const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())
