@@ -102,6 +102,19 @@ export function endOfValue(text: Buffer, from: number): number {
   return -1
 }
 
+/** How many elements the list has that is the whole of a text. An empty one has one. */
+export function elementsIn(text: Buffer): number {
+  let depth = 0
+  let elements = 1
+  for (let at = nextMark(text, 0); at >= 0; at = nextMark(text, at + 1)) {
+    const code = text[at]!
+    if (code === openBrace || code === openBracket) depth++
+    else if (code !== comma) depth--
+    else if (depth === 1) elements++
+  }
+  return elements
+}
+
 /** How many objects and lists end behind a value and began before it, at most one more than may be; -1: the text is cut. */
 function endsBehind(text: Buffer, from: number, isEmbedded: boolean): number {
   let depth = 0
@@ -132,13 +145,21 @@ function nextMark(text: Buffer, from: number): number {
   return noMark
 }
 
+/** Bytes of a text that are looked at one by one, before the native search: a call of that takes as long. */
+const steppedBytes = 32
+
 /** Of a text that begins at `from`; -1: it does not end here. */
 export function closingQuote(text: Buffer, from: number): number {
   for (let at = from; ; ) {
+    for (const stepped = at + steppedBytes; at < stepped; at++) {
+      const code = text[at]
+      if (code === quote) return at
+      if (code === backslash) at++
+    }
     const end = text.indexOf(quote, at)
     if (end < 0) return -1
     let slash = end
-    while (slash > from && text[slash - 1] === backslash) slash--
+    while (slash > at && text[slash - 1] === backslash) slash--
     if ((end - slash) % 2 === 0) return end
     at = end + 1
   }
