@@ -7,9 +7,9 @@ export function keysOf<R extends object>(record: R): (keyof R & string)[] {
 /** The same keys, each with what `toValue` makes of its value. */
 export function mapValues<K extends string, A, B>(
   record: Readonly<Record<K, A>>,
-  toValue: (value: A) => B,
+  toValue: (value: A, key: K) => B,
 ): Record<K, B> {
-  const mapped = keysOf(record).map(key => [key, toValue(record[key])])
+  const mapped = keysOf(record).map(key => [key, toValue(record[key], key)])
   // The keys are those of `record`.
   return Object.fromEntries(mapped) as Record<K, B>
 }

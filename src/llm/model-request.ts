@@ -1,12 +1,14 @@
 /** What a request to a model asks for, as far as it decides what the call can cost. */
-import { mapValues } from '../base/records.ts'
+import { entriesOf, fallbackMembers, fallbackModels } from '../base/fallback-models.ts'
+import { isObject, mapValues } from '../base/records.ts'
 import { type CalledModel, type Format, maxModelLength } from './formats.ts'
+import { behindSpace, elementsIn } from './json-members.ts'
 import { topMembers, type WantedName, type WantedNames } from './top-members.ts'
 import type { Usage } from './usage.ts'
 
 export interface ModelRequest {
-  /** That of the path, or else of the body. */
-  readonly model: string | undefined
+  /** Each may answer. The first is that of the path, or else of the body; undefined: it names none. */
+  readonly models: readonly (string | undefined)[]
   /** Tokens that one answer may have; undefined: the request does not say. */
   readonly maxOutput: number | undefined
   /** Answers that it asks for. */
@@ -55,7 +57,9 @@ const numbersOf: Readonly<Record<Format, Numbers>> = {
 const includeUsage = 'stream_options.include_usage'
 /** Responses of OpenAI repeat them behind their usage, which must stay among the last bytes that are read. */
 const repeated = ['metadata', 'user']
-const others = ['model', 'stream', includeUsage, 'background', 'prompt', ...repeated]
+const others = ['model', ...fallbackMembers, 'stream', includeUsage, 'background', 'prompt']
+/** Counted, not parsed: prompts are long. */
+const texts: ReadonlySet<string> = new Set(['prompt'])
 
 /** The name of a member, and that of the one in it that is meant. */
 type MemberPath = readonly [outer: string, inner?: string]
@@ -71,8 +75,8 @@ interface RequestNames extends Numbers<MemberPath> {
 
 const requestNames = mapValues(
   numbersOf,
-  ({ output, copies }): RequestNames => ({
-    names: wantedNames([...others, ...output, ...copies]),
+  ({ output, copies }, format): RequestNames => ({
+    names: wantedNames([...others, ...(format === 'openai' ? repeated : []), ...output, ...copies]),
     output: output.map(pathOf),
     copies: copies.map(pathOf),
   }),
@@ -84,7 +88,8 @@ function wantedNames(all: readonly string[]): WantedNames {
   return new Map(
     Object.entries(byOuter).map(([outer, names = []]): [string, WantedName] => {
       const inner = names.filter(name => name !== outer).map(name => name.slice(outer.length + 1))
-      return [outer.toLowerCase(), inner.length === 0 ? { name: outer } : { name: outer, inner: wantedNames(inner) }]
+      const wanted = { name: outer, isText: texts.has(outer) }
+      return [outer.toLowerCase(), inner.length === 0 ? wanted : { ...wanted, inner: wantedNames(inner) }]
     }),
   )
 }
@@ -94,14 +99,15 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
   const numbers = requestNames[format]
   const members = topMembers(body, numbers.names)
   if (members === undefined) return undefined
-  const output = highest(members, numbers.output, true)
+  const output = highestOutput(members, numbers.output)
   const copies = highest(members, numbers.copies)
   const named = members.get('model') ?? undefined
-  if (output === 'odd' || copies === 'odd' || !isModel(named)) return undefined
+  const fallbacks = fallbackModels(name => members.get(name))
+  if (output === 'odd' || copies === 'odd' || !isModel(named) || !fallbacks?.every(isModel)) return undefined
   if (format === 'openai' && hidesUsage(members)) return undefined
   const streams = members.get('stream') === true
   return {
-    model: model ?? named,
+    models: modelsOf(model ?? named, fallbacks),
     maxOutput: output,
     copies: Math.min(maxCopies, Math.max(1, copies ?? 1)) * promptsIn(members.get('prompt')),
     streams,
@@ -113,9 +119,22 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
 /** No provider gives more answers to a prompt: higher numbers change nothing. */
 const maxCopies = 128
 
+const openBracket = 91
+/** Comes behind the digits and the minus. */
+const colon = 58
+const quote = 34
+
 /** Completions answer each prompt of a list. A list of numbers is one prompt, in tokens. */
-const promptsIn = (prompt: unknown): number =>
-  Array.isArray(prompt) && typeof prompt[0] !== 'number' ? Math.max(1, prompt.length) : 1
+function promptsIn(prompt: unknown): number {
+  if (!Buffer.isBuffer(prompt) || prompt[0] !== openBracket) return 1
+  const first = prompt[behindSpace(prompt, 1)]!
+  const isNumber = first < colon && first !== quote
+  return isNumber ? 1 : elementsIn(prompt)
+}
+
+/** OpenRouter takes the first of `models` where there is no `model`. */
+const modelsOf = (model: string | undefined, fallbacks: readonly string[]): ModelRequest['models'] =>
+  model === undefined && fallbacks.length > 0 ? fallbacks : [model, ...fallbacks]
 
 /** The longest text of them, in bytes of JSON. */
 const maxRepeated = 2_048
@@ -150,6 +169,20 @@ function highest(
     found = Math.max(found ?? 0, Math.ceil(value))
   }
   return isUnlimited ? undefined : found
+}
+
+/** Of the request, and of those of its fallbacks that have a number of their own. */
+function highestOutput(
+  members: ReadonlyMap<string, unknown>,
+  paths: readonly MemberPath[],
+): number | 'odd' | undefined {
+  let found = highest(members, paths, true)
+  for (const entry of entriesOf(members.get('fallbacks'))) {
+    const own = isObject(entry) ? highest(new Map(Object.entries(entry)), paths, true) : undefined
+    if (found === 'odd' || own === 'odd') return 'odd'
+    if (own !== undefined && found !== undefined) found = Math.max(found, own)
+  }
+  return found
 }
 
 function memberOf(members: ReadonlyMap<string, unknown>, [outer, inner]: MemberPath): unknown {

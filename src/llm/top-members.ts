@@ -14,6 +14,8 @@ const maxName = 256
 
 /** More of an object are not read: requests to models have a few, and a name takes longer than the rest of a body. */
 const maxMembers = 1_000
+/** Longer values are not parsed, which would take a thread long: none that is wanted is so long. Bytes. */
+const maxValue = 16_384
 
 /** A member: where its name ends, and where its value begins and ends. */
 interface Place {
@@ -30,11 +32,13 @@ export interface WantedName {
   readonly name: string
   /** Names that are wanted of the object that is its value. */
   readonly inner?: WantedNames
+  /** Its text is wanted, of any length, and not its value. */
+  readonly isText?: boolean
 }
 
 /**
  * The wanted members of an object; those of which inner names are wanted as such maps too. Undefined when the text is no object
- * alone, has too many members, or has a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
+ * alone, has too many members, a wanted value of more than 16 KiB, or a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
  * count as the same name.
  */
 export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<string, unknown> | undefined {
@@ -95,12 +99,17 @@ interface WantedMembers {
 function note(text: Buffer, { name, from, end }: Place, { wanted, found }: WantedMembers): boolean {
   const known = name === undefined ? undefined : wanted.get(name)
   if (known === undefined) return true
-  const { inner } = known
-  const isObject = inner !== undefined && text[from] === openBrace
-  const value = isObject ? topMembers(text.subarray(from, end), inner) : parsed(text, from, end)
+  const value = readValue(text.subarray(from, end), known)
   if (value === undefined || found.has(known.name)) return false
   found.set(known.name, value)
   return true
+}
+
+/** Undefined: it cannot be read. */
+function readValue(text: Buffer, { inner, isText }: WantedName): unknown {
+  if (isText === true) return text
+  if (inner !== undefined && text[0] === openBrace) return topMembers(text, inner)
+  return text.length > maxValue ? undefined : parsed(text, 0, text.length)
 }
 
 /** Undefined: it is no JSON. */

@@ -25,7 +25,7 @@ const cases: readonly (readonly [string, string, unknown, number | undefined, nu
 
 for (const [what, path, body, maxOutput, copies] of cases) {
   t.test(`${what}: the model, the tokens and the copies are read`, async t => {
-    t.match(read(path, body), { model: 'm', maxOutput, copies })
+    t.match(read(path, body), { models: ['m'], maxOutput, copies })
   })
 }
 
@@ -101,8 +101,41 @@ t.test('T77 a number below 1 is no bound: some servers then write as much as the
 
 t.test('T77 each prompt of a list is answered', async t => {
   const copiesOf = (prompt: unknown) => read('/v1/completions', { model: 'm', n: 2, prompt })?.copies
-  const prompts = ['a', [1, 2, 3], [], ['a', 'b', 'c'], [[1], [2, 3]], { id: 'stored' }, null]
-  t.strictSame(prompts.map(copiesOf), [2, 2, 2, 6, 4, 2, 2])
+  const prompts = [
+    'a',
+    [1, 2, 3],
+    [-1, 2],
+    [],
+    ['a,b', 'b', '],'],
+    [[1], [2, 3], [{ a: [4, 5] }]],
+    { id: 'stored' },
+    null,
+  ]
+  t.strictSame(prompts.map(copiesOf), [2, 2, 2, 2, 6, 6, 2, 2])
+  t.equal(copiesOf(Array(20_000).fill('a')), 40_000, 'however long it is')
+})
+
+t.test('T77 models that a provider may take in place of the first one are read', async t => {
+  const modelsOf = (body: object, path = '/v1/chat/completions') => read(path, body)?.models
+  t.strictSame(modelsOf({ model: 'm', models: ['a', 'b'] }), ['m', 'a', 'b'])
+  t.strictSame(modelsOf({ models: ['a', 'b'] }), ['a', 'b'])
+  t.strictSame(modelsOf({ model: 'm', fallbacks: ['a', { model: 'b' }] }), ['m', 'a', 'b'])
+  t.strictSame(modelsOf({ model: 'm', fallbacks: [{ model: 'b' }] }, '/v1/messages'), ['m', 'b'])
+  t.strictSame(modelsOf({ model: 'm', fallbacks: 'default' }, '/v1/messages'), ['m', 'default'])
+  t.strictSame(modelsOf({ model: 'm', preset: 'mine' }), ['m', '@preset/mine'])
+  t.strictSame(modelsOf({ model: 'm', models: null, fallbacks: [], preset: null }), ['m'])
+  t.strictSame(modelsOf({}), [undefined])
+  const odd: object[] = [{ models: [7] }, { models: {} }, { models: [''] }, { fallbacks: [{}] }, { preset: 7 }]
+  odd.push({ fallbacks: [['a']] }, { models: Array(17).fill('a') }, { fallbacks: [{ model: 'a', max_tokens: '9' }] })
+  for (const body of odd) t.equal(modelsOf({ model: 'm', ...body }), undefined, JSON.stringify(body))
+})
+
+t.test('T77 a fallback with a number of tokens of its own counts with it', async t => {
+  const outputOf = (body: object) => read('/v1/messages', { model: 'm', ...body })?.maxOutput
+  const fallbacks = [{ model: 'a', max_tokens: 9 }, { model: 'b' }]
+  t.equal(outputOf({ max_tokens: 5, fallbacks }), 9)
+  t.equal(outputOf({ max_tokens: 50, fallbacks }), 50)
+  t.equal(outputOf({ fallbacks }), undefined)
 })
 
 t.test('calls that no provider charges are known by their path', async t => {

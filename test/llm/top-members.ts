@@ -54,6 +54,25 @@ t.test(
   },
 )
 
+t.test('a wanted value of more than 16 KiB is not parsed, which would hold up all other calls', async t => {
+  t.strictSame(read(`{"model":"${'x'.repeat(16_382)}"}`), new Map([['model', 'x'.repeat(16_382)]]))
+  t.equal(read(`{"model":"${'x'.repeat(16_383)}"}`), undefined)
+  t.strictSame(read(`{"other":[${'{},'.repeat(9_000)}0],"model":1}`), new Map([['model', 1]]))
+})
+
+t.test('a text ends at its quote, however far away it and its escapes are', async t => {
+  for (let length = 0; length < 100; length++) {
+    for (const text of [
+      `${'x'.repeat(length)}"`,
+      '\\'.repeat(length),
+      `${'"'.repeat(length)}x`,
+      `${'\\'.repeat(length)}"`,
+    ]) {
+      t.strictSame(read(JSON.stringify({ other: text, model: 2 })), new Map([['model', 2]]), text)
+    }
+  }
+})
+
 t.test('a name that is there twice, in any spelling, is not read', async t => {
   for (const other of ['model', 'MODEL', 'Model', '\\u006dodel', 'mo\\u0064el']) {
     t.equal(read(`{"model":"a","${other}":"b"}`), undefined, other)

@@ -25,6 +25,7 @@ const config = {
   // 1 for a thousand tokens that are written.
   Prices: [
     { Host, Model: 'm', Input: 0, Output: 1_000 },
+    { Host, Model: 'dear', Input: 0, Output: 3_000 },
     { Host, Model: 'free' },
   ],
   Budgets: [
@@ -120,6 +121,21 @@ t.test('with Exact a call passes only when all of its highest cost fits', async 
   t.equal((await chat(agent, { model: 'm', max_tokens: 9_000 })).status, 200)
   t.equal(code(await chat(agent, { model: 'm', max_tokens: 6_500 })), 'budget_exceeded')
   t.equal((await chat(agent, { model: 'm', max_tokens: 5_900 })).status, 200)
+})
+
+t.test('T77 the dearest of the models that may answer is reserved, and the one that answered is charged', async t => {
+  const agent = await agentOf('exact')
+  answersWith(usage(0, 4_000))
+  const fallbacks = { model: 'm', models: ['dear'] }
+  const seen = origin.seen.length
+  t.equal(code(await chat(agent, { ...fallbacks, max_tokens: 4_000 })), 'budget_exceeded', 'it could cost 12')
+  const unknown = await chat(agent, { model: 'm', fallbacks: [{ model: 'unheard-of' }], max_tokens: 10 })
+  t.match([code(unknown), await unknown.text()], ['price_unknown', /unheard-of/])
+  t.equal(origin.seen.length, seen, 'the upstream saw nothing')
+  t.equal((await chat(agent, { ...fallbacks, max_tokens: 3_000 })).status, 200)
+  t.match(await spentOf(agent), [{ spent: 4 }])
+  const small = await agentOf('models')
+  for (const status of [200, 429]) t.equal((await chat(small, { model: 'm', models: ['free'] })).status, status)
 })
 
 t.test('a budget of tokens counts what is read and written', async t => {

@@ -127,20 +127,32 @@ function asksForParts({ query = '' }: Target, rawHeaders: readonly string[]): bo
 const asksInBody = ({ format }: CalledModel, path: string): boolean =>
   format === 'openai' && /\/completions\/?$/.test(path)
 
-/** The highest cost of a call, as far as its request shows; undefined: the model has no price. */
-export function maxCostOf(
-  { usage, request, isStrict, provider, target }: BoundedModel,
-  { prices, clock }: BillParts,
-): number | undefined {
-  const costOf = (tokens: Usage) =>
-    prices.chargeOf({ origin: target.origin, provider, model: request.model, tokens }, clock.now())
-  if (!isStrict) return costOf(usage)
+/** The highest cost of a call, as far as its request shows; undefined: one of its models has no price. */
+export function maxCostOf(model: BoundedModel, parts: BillParts): number | undefined {
+  const { usage, isStrict } = model
+  if (!isStrict) return dearest(model, usage, parts)
   const written = { ...usage, input: 0 }
   // All that is read may be written to a cache, which costs more.
   const kinds = [usage, { ...written, cacheWrite: usage.input }, { ...written, cacheWriteLong: usage.input }]
-  const costs = kinds.map(costOf)
-  return costs.reduce((max, cost) => (max === undefined || cost === undefined ? undefined : Math.max(max, cost)))
+  return highestOf(kinds.map(tokens => dearest(model, tokens, parts)))
 }
+
+/** What the tokens cost with the dearest of the models that may answer; undefined: one of them has no price. */
+const dearest = (call: BilledModel, tokens: Usage, parts: BillParts): number | undefined =>
+  highestOf(call.request.models.map(model => chargeAt(call, { model, tokens }, parts)))
+
+const highestOf = (costs: readonly (number | undefined)[]): number | undefined =>
+  costs.reduce((max, cost) => (max === undefined || cost === undefined ? undefined : Math.max(max, cost)))
+
+const chargeAt = (
+  { provider, target }: BilledModel,
+  of: { readonly model: string | undefined; readonly tokens: Usage },
+  { prices, clock }: BillParts,
+): number | undefined => prices.chargeOf({ origin: target.origin, provider, ...of }, clock.now())
+
+/** The first of its models that has no price. */
+export const unpricedModel = (call: BoundedModel, parts: BillParts): string | undefined =>
+  call.request.models.find(model => chargeAt(call, { model, tokens: call.usage }, parts) === undefined)
 
 /** What rules read of it. `none`: it is no call of a model; undefined: not known. */
 export function maxCost(call: SentCall, body: Buffer, parts: BillParts): number | 'none' | undefined {
@@ -197,19 +209,12 @@ function leastShare({ called, request, isStrict }: BoundedModel, isWhole: boolea
   return isWhole || called.format === 'openai' ? 0.5 : 0
 }
 
-/** The price is that of the model that answered, else of the one that was asked for. */
-function costOfUsage(
-  { provider, target, request }: BilledModel,
-  tokens: Usage,
-  answered: string | undefined,
-  { prices, clock }: BillParts,
-): Cost {
-  const call = { origin: target.origin, provider, tokens }
-  const now = clock.now()
-  const money =
-    (answered === undefined ? undefined : prices.costOf({ ...call, model: answered }, now)) ??
-    prices.chargeOf({ ...call, model: request.model }, now)
-  return { tokens: wholeOf(tokens), money }
+/** The price is that of the model that answered, else of the dearest one that was asked for. */
+function costOfUsage(call: BilledModel, tokens: Usage, model: string | undefined, parts: BillParts): Cost {
+  const { provider, target } = call
+  const priced = { origin: target.origin, provider, model, tokens }
+  const known = model === undefined ? undefined : parts.prices.costOf(priced, parts.clock.now())
+  return { tokens: wholeOf(tokens), money: known ?? dearest(call, tokens, parts) }
 }
 
 /** An estimate is at most the highest cost, and at least this share of it. */

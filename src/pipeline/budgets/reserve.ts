@@ -6,7 +6,7 @@ import { rowOf } from '../../limits/spend-lease.ts'
 import type { CalledModel } from '../../llm/formats.ts'
 import type { Call } from '../outbound/call.ts'
 import { type Barred, heldReason, isUsedUp, refuseBarred } from './barred.ts'
-import { boundedModel, type Cost, kindOf, maxCostOf, readBilled } from './bill.ts'
+import { boundedModel, type Cost, kindOf, maxCostOf, readBilled, unpricedModel } from './bill.ts'
 import { type BilledCall, type Budgeted, type BudgetParts, type Spender, unbilled } from './reservation.ts'
 
 /** A call before it is sent. */
@@ -115,15 +115,15 @@ function reserveCalled(
   if (call.isOver) return undefined
   const read = readBilled(call, called, body, parts)
   if (isRefusal(read)) return read
-  const meant = rules.filter(({ models }) => isMeant(models, read.request.model))
+  const meant = rules.filter(({ models }) => read.request.models.some(model => isMeant(models, model)))
   const model = boundedModel(
     read,
     meant.some(({ exact }) => exact),
   )
   const money = meant.some(({ unit }) => unit === 'Money') ? maxCostOf(model, parts) : 0
   if (money === undefined) {
-    call.unpriced = model.request.model
-    return refuse('price_unknown', withoutPrice(model.request.model))
+    call.unpriced = unpricedModel(model, parts)
+    return refuse('price_unknown', withoutPrice(call.unpriced))
   }
   const { input, output } = model.usage
   const billed: BilledCall = { kind: 'model', model, max: { tokens: input + output, money } }

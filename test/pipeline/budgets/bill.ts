@@ -4,7 +4,14 @@ import { parseTarget } from '../../../src/base/target.ts'
 import { calledModel } from '../../../src/llm/formats.ts'
 import { readModelRequest } from '../../../src/llm/model-request.ts'
 import type { PricedCall } from '../../../src/pipeline/answers/pricing.ts'
-import { type BillParts, boundedModel, finalCost, kindOf, maxCostOf } from '../../../src/pipeline/budgets/bill.ts'
+import {
+  type BillParts,
+  boundedModel,
+  finalCost,
+  kindOf,
+  maxCostOf,
+  unpricedModel,
+} from '../../../src/pipeline/budgets/bill.ts'
 import { createClock } from '../../fixtures/clock.ts'
 
 const parts: BillParts = {
@@ -15,16 +22,38 @@ const parts: BillParts = {
 }
 
 /** A call that may write 1,000 tokens. */
-function modelOf(path: string, streams: boolean, isStrict = false) {
+function modelOf(path: string, streams: boolean, isStrict = false, asked: object = { model: 'm' }) {
   const called = calledModel(path)
   const target = parseTarget(`https://models.example${path}`)
   if (called === undefined || typeof target === 'string') throw new Error(path)
-  const body = Buffer.from(JSON.stringify({ model: 'm', max_tokens: 1_000, stream: streams }))
+  const body = Buffer.from(JSON.stringify({ ...asked, max_tokens: 1_000, stream: streams }))
   const request = readModelRequest(called, body)
   if (request === undefined) throw new Error('the body is not read')
   // The input is left out, so that the output shows.
   return boundedModel({ provider: 'openai', target, called, request, bodyBytes: 0 }, isStrict)
 }
+
+t.test('T77 a call costs at most what the dearest of the models would that may answer', async t => {
+  const perToken: Readonly<Record<string, number>> = { cheap: 1, dear: 5 }
+  const priceOf = ({ model = '', tokens }: PricedCall) =>
+    perToken[model] === undefined ? undefined : perToken[model] * tokens.output
+  const priced = { ...parts, prices: { costOf: priceOf, chargeOf: priceOf } }
+  const callOf = (body: object) => modelOf('/v1/chat/completions', false, false, body)
+  t.equal(maxCostOf(callOf({ model: 'cheap', models: ['dear', 'cheap'] }), priced), 5_000)
+  const unknown = callOf({ model: 'cheap', models: ['dear', 'new'] })
+  t.strictSame([maxCostOf(unknown, priced), unpricedModel(unknown, priced)], [undefined, 'new'])
+  const tokens = { input: 0, output: 10, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 }
+  const costOf = (model: string | undefined) => {
+    const end = {
+      status: 200,
+      bytes: 600,
+      isWhole: true,
+      usage: { how: 'read', tokens, model, cost: undefined } as const,
+    }
+    return finalCost(callOf({ model: 'cheap', models: ['dear'] }), { tokens: 1_000, money: 5_000 }, end, priced).money
+  }
+  t.strictSame(['cheap', 'dear', 'new', undefined].map(costOf), [10, 50, 50, 50], 'the model of the answer is charged')
+})
 
 /** Tokens that the call costs when its answer has 600 bytes and no usage. */
 function tokensOf(path: string, streams: boolean, isWhole: boolean, isStrict = false): number {

@@ -2,6 +2,7 @@
  * Fields of calls to model providers. The path determines the format of a request; bodies at other paths are read as far as
  * they look like one. A value that the provider needs and that is not found is unreadable, never missing.
  */
+import { entriesOf, fallbackModels } from '../../../base/fallback-models.ts'
 import { percentDecoded } from '../../../base/percent.ts'
 import type { Facts } from '../../request/facts.ts'
 import { foldName, memberOf } from '../../request/names.ts'
@@ -98,9 +99,19 @@ export function llmModel(facts: Facts): unknown {
     const named = memberOf(body, 'model')
     const ofPath = found?.model === undefined ? missing : (percentDecoded(found.model) ?? unreadable)
     if (found?.format.modelInPath === true) return ofPath
-    const model = allOf([ofPath, named])
+    const model = allOf([ofPath, named, ...(found === undefined ? [] : fallbacksIn(body))])
     return model === missing && found !== undefined ? unreadable : model
   })
+}
+
+/** A provider may answer with any of them. */
+function fallbacksIn(body: Body): readonly unknown[] {
+  return (
+    fallbackModels(name => {
+      const value = memberOf(body, name)
+      return value === missing ? undefined : value
+    }) ?? [unreadable]
+  )
 }
 
 export function llmStream(facts: Facts): unknown {
@@ -119,7 +130,13 @@ export function llmMaxTokens(facts: Facts): unknown {
     const ofGemini = present(body, ['generationConfig', 'generation_config']).flatMap(config =>
       present(config, ['maxOutputTokens', 'max_output_tokens']),
     )
-    return allOf([...present(body, maxTokenKeys), ...ofGemini, memberOf(memberOf(body, 'options'), 'num_predict')])
+    const ofFallbacks = entriesOf(memberOf(body, 'fallbacks')).flatMap(entry => present(entry, maxTokenKeys))
+    return allOf([
+      ...present(body, maxTokenKeys),
+      ...ofFallbacks,
+      ...ofGemini,
+      memberOf(memberOf(body, 'options'), 'num_predict'),
+    ])
   })
 }
 

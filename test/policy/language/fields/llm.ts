@@ -122,6 +122,21 @@ t.test('Azure has a deployment in the path, and perhaps a model in the body', as
   t.equal(at('llm.model', url, { messages: [] }), 'my-gpt')
 })
 
+t.test('models that a provider may take instead count beside the first one, with their numbers of tokens', async t => {
+  const url = '/v1/chat/completions'
+  const modelOf = (body: object) => at('llm.model', url, body)
+  t.strictSame(modelOf({ model: 'm', models: ['a', 'b'] }), ['m', 'a', 'b'])
+  t.strictSame(modelOf({ models: ['a'] }), 'a')
+  t.strictSame(modelOf({ model: 'm', fallbacks: [{ model: 'a' }], preset: 'mine' }), ['m', 'a', '@preset/mine'])
+  t.strictSame(modelOf({ model: 'm', models: [], fallbacks: null }), 'm')
+  for (const odd of [{ models: [7] }, { Models: ['a'] }, { fallbacks: [{}] }]) {
+    t.equal(modelOf({ model: 'm', ...odd }), unreadable, JSON.stringify(odd))
+  }
+  t.equal(at('llm.model', '/v1/orders', { models: ['a'] }), missing, 'there it is something else')
+  const fallbacks = [{ model: 'a', max_tokens: 9 }, 'b']
+  t.strictSame(at('llm.maxTokens', url, { model: 'm', max_tokens: 5, fallbacks }), [5, 9])
+})
+
 t.test('Ollama streams unless the body says otherwise', async t => {
   t.equal(at('llm.stream', '/api/chat'), true)
   t.equal(at('llm.stream', '/api/chat', { stream: false }), false)
