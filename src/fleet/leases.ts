@@ -1,17 +1,12 @@
 /** Leases amounts for this gateway, such as tokens of rate limits: all keys that need some in one call, one call at a time. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { type LeaseAnswer, type LeaseAsk, type TokenLeases, usableMs } from '../limits/lease.ts'
+import type { LeaseAnswer, LeaseAsk, TokenLeases } from '../limits/lease.ts'
 import { type Clock, inTime } from '../runtime/clock.ts'
 
 /** Least time between two calls, milliseconds. */
 const pauseMs = 10
 /** The same after a call that failed. */
 const failedMs = 500
-/**
- * Requests wait so long for a call that is under way, or about to begin, milliseconds: after a pause nothing is leased, and to
- * refuse the first request then would be wrong while the store answers. Once it is late, nobody waits until it answers in time.
- */
-const waitMs = usableMs + 2 * pauseMs
 /** Time between two looks for keys that nobody uses any more, milliseconds. */
 const sweepMs = 250
 const maxKeys = 500
@@ -39,6 +34,12 @@ export interface LeasesOptions<A extends Keyed, R extends Keyed> {
   readonly book: LeaseBook<A, R>
   readonly lease: (asks: readonly A[]) => Promise<readonly R[]>
   readonly clock: Clock
+  /**
+   * Requests wait so long for a call that is under way, or about to begin, milliseconds: after a pause nothing is leased, and
+   * to refuse the first request then would be wrong while the store answers. Once it is late, nobody waits until it answers in
+   * time.
+   */
+  readonly lateMs: number
 }
 
 export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
@@ -82,7 +83,7 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
     this.need(key)
     this.#waiting.add(key)
     if (!this.#isAway) {
-      this.#wait ??= inTime(this.#next.promise, waitMs, () => this.#goAlone())
+      this.#wait ??= inTime(this.#next.promise, this.#options.lateMs + 2 * pauseMs, () => this.#goAlone())
       return this.#wait
     }
     this.#goAlone()
@@ -154,10 +155,15 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
   async #isReached(): Promise<boolean> {
     const sent = this.#options.clock.steady()
     this.#isAway = await this.#options.lease([]).then(
-      () => this.#options.clock.steady() - sent > usableMs,
+      () => this.#isLate(sent),
       () => true,
     )
     return !this.#isAway
+  }
+
+  #isLate(sent: number): boolean {
+    const { clock, lateMs } = this.#options
+    return clock.steady() - sent > lateMs
   }
 
   async #call(keys: readonly string[]): Promise<boolean> {
@@ -178,7 +184,7 @@ export class Leases<A extends Keyed, R extends Keyed> implements TokenLeases {
         if (answer === undefined) book.miss(ask)
         else book.accept(ask, answer, { sent, now })
       }
-      this.#isAway = now - sent > usableMs
+      this.#isAway = this.#isLate(sent)
       for (const key of keys) this.#faulty.delete(key)
       return true
     } catch {

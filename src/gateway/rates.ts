@@ -7,7 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { FleetAttempts } from '../fleet/attempts.ts'
 import { Leases } from '../fleet/leases.ts'
 import type { CallerRate } from '../limits/caller-rate.ts'
-import type { LeaseAnswer, LeaseCall, TokenLeases } from '../limits/lease.ts'
+import { type LeaseAnswer, type LeaseCall, type TokenLeases, usableMs } from '../limits/lease.ts'
 import { LeasedBuckets } from '../limits/leased-bucket.ts'
 import type { SharedTable } from '../limits/shared-table.ts'
 import { createRateLimiter, paceOf, type RateLimit } from '../limits/token-bucket.ts'
@@ -89,6 +89,7 @@ export function createTokens({ clock, rates }: TokenBucketParts, { gateways }: G
     new Leases({
       book: buckets,
       clock,
+      lateMs: usableMs,
       async lease(asks) {
         if (rates === undefined) throw new Error('cannot happen: there are leases without shared rates')
         count[0] = rates.gateways()

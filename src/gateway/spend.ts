@@ -48,6 +48,7 @@ const keptMs = 86_400_000
 
 /** How the main thread leases from the store, for all threads. */
 export function createSpendLeases({ config, clock, store, rates, report }: SpendLeaseParts): SpendFor {
+  const { Storage } = config
   const rules = new Map(config.Budgets.map(settings => [settings.Name, createBudgetRule(settings)]))
   const termsOf = (key: string) => {
     const rule = rules.get(rowOf(key).budget)
@@ -61,6 +62,7 @@ export function createSpendLeases({ config, clock, store, rates, report }: Spend
   return book => {
     const leases = new Leases<SpendAsk, SpendAnswer>({
       clock,
+      lateMs: Storage[Storage.Provider].TimeoutSeconds * 1_000,
       lease: asks => store.spend.lease(asks, Math.max(1, rates?.gateways() ?? 1)),
       book: {
         ask: (key, now) => book.ask(key, termsOf(key), now),

@@ -11,6 +11,9 @@ interface Keyed {
 
 const names = Array.from({ length: 9 }, (_, n) => `k${n}`)
 
+/** Much longer than a busy machine takes, and soon over, milliseconds. */
+const [patient, impatient] = [60_000, 20]
+
 /** @param isBad whether the store fails on a key; `undefined`: it cannot be reached */
 function start(isBad: (key: string | undefined) => boolean, until?: Promise<void>) {
   const calls: (readonly string[])[] = []
@@ -29,7 +32,7 @@ function start(isBad: (key: string | undefined) => boolean, until?: Promise<void
     return asks
   }
   const clock = createClock()
-  const leases = new Leases<Keyed, Keyed>({ book, lease, clock })
+  const leases = new Leases<Keyed, Keyed>({ book, lease, clock, lateMs: until === undefined ? patient : impatient })
   t.teardown(() => leases.close())
   return { leases, calls, states, clock }
 }
@@ -87,8 +90,12 @@ t.test('after a call that failed late, requests wait for the calls that search f
   const search = Promise.withResolvers<void>()
   const states = new Map<string, string>()
   const halves: string[] = []
+  let lateMs = impatient
   const leases = new Leases<Keyed, Keyed>({
     clock: createClock(),
+    get lateMs() {
+      return lateMs
+    },
     book: {
       ask: key => ({ key }),
       accept: ({ key }) => void states.set(key, 'leased'),
@@ -109,6 +116,7 @@ t.test('after a call that failed late, requests wait for the calls that search f
   t.teardown(() => leases.close())
   await Promise.all(['k1', 'k2'].map(key => leases.asked(key)))
   t.strictSame([...states.values()], ['alone', 'alone'])
+  lateMs = patient
   late.resolve()
   await eventually(
     () => halves,
