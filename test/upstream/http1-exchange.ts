@@ -1,6 +1,7 @@
 /** One exchange with an upstream that is no socket: what its handler does, and when. */
 import { PassThrough } from 'node:stream'
-import t from 'tap'
+import { mock } from 'node:test'
+import t, { type Test } from 'tap'
 import type { UpstreamRequest } from '../../src/upstream/handler.ts'
 import type { CarrierSettings } from '../../src/upstream/settings.ts'
 import { type Moment, openScripted, requestOf, Told } from '../fixtures/upstream.ts'
@@ -236,68 +237,85 @@ t.test('an upstream that takes nothing is given nothing, until it takes more', a
   connection.destroy()
 })
 
-// The timers of connections hold no process.
-const held = setInterval(() => {}, 60_000)
-t.teardown(() => clearInterval(held))
-
 const short = { headersTimeoutMs: 60, idleTimeoutMs: 60 }
-const wait = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
+/** Stops the time of timers in a test; gives what moves it on. */
+function stopTime(t: Test): (ms: number) => Promise<void> {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  return async ms => {
+    await later()
+    mock.timers.tick(ms)
+    await later()
+  }
+}
 
 t.test('no head in time is a headers_timeout, interim answers or not', async t => {
+  const pass = stopTime(t)
   const { told, say, connection } = begin(new Told(), {}, short)
   say('HTTP/1.1 103 x\r\n\r\nHTTP/1.1 200')
+  await pass(100)
   t.equal((await told.over).outcome, 'headers_timeout')
   t.ok(connection.destroyed)
 })
 
 t.test('the time for a head starts again with each request', async t => {
+  const pass = stopTime(t)
   const { told, say, connection } = begin(new Told(), {}, { ...short, headersTimeoutMs: 150 })
-  await wait(100)
+  await pass(100)
   say(answer)
   await told.over
   const next = new Told()
   connection.dispatch(requestOf(), next, next)
-  await wait(100)
+  await pass(100)
   say(answer)
   t.equal((await next.over).outcome, '200 abcabc')
   connection.destroy()
 })
 
 t.test('a body that stands still is a body_timeout, and one that nobody takes is not', async t => {
+  const pass = stopTime(t)
   const begun = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'
   const still = begin(new Told(), {}, short)
   const paused = begin(new Told({ data: told => told.control?.pause() }), {}, short)
   for (const { say } of [still, paused]) say(begun)
+  await pass(100)
   t.equal((await still.told.over).outcome, 'body_timeout')
-  await wait(100)
+  await pass(100)
   t.equal(paused.told.ends, 0)
   paused.told.control?.resume()
+  await pass(100)
   t.equal((await paused.told.over).outcome, 'body_timeout', 'it counts again when it is taken again')
 })
 
 t.test('a client that is slow to send is not the fault of the upstream, one that is done waits for it', async t => {
+  const pass = stopTime(t)
   const body = new PassThrough()
   const { told } = begin(new Told(), { method: 'POST', body }, short)
   body.write('abc')
-  await wait(150)
+  await pass(150)
   t.equal(told.ends, 0)
   body.end()
+  await pass(100)
   t.equal((await told.over).outcome, 'headers_timeout')
 })
 
 t.test('an answer that has begun waits for the rest of the request as long as that moves', async t => {
+  const pass = stopTime(t)
   const body = new PassThrough()
   const { told, say } = begin(new Told(), { method: 'POST', body }, short)
   say('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n')
   for (let i = 0; i < 6; i++) {
     body.write('x')
-    await wait(30)
+    await pass(30)
   }
   t.equal(told.ends, 0)
+  await pass(100)
   t.equal((await told.over).outcome, 'body_timeout')
 })
 
 t.test('an upstream that stops reading the body is out of time, however much the client has', async t => {
+  const pass = stopTime(t)
   const { told, socket, connection, say } = begin(new Told(), {}, short)
   say(answer)
   await told.over
@@ -306,10 +324,12 @@ t.test('an upstream that stops reading the body is out of time, however much the
   const next = new Told()
   connection.dispatch(requestOf({ method: 'POST', body }), next, next)
   body.write(Buffer.alloc(100_000))
+  await pass(100)
   t.equal((await next.over).outcome, 'headers_timeout')
 })
 
 t.test('an idle connection closes after the time that is set, or sooner when the upstream says so', async t => {
+  const pass = stopTime(t)
   const answers = (hint: string) => `HTTP/1.1 200 OK\r\nContent-Length: 0\r\n${hint}\r\n`
   const cases: readonly (readonly [string, Partial<CarrierSettings>, boolean])[] = [
     ['', { keepAliveMs: 30 }, true],
@@ -324,7 +344,7 @@ t.test('an idle connection closes after the time that is set, or sooner when the
     say(answers(hint))
     return connection
   })
-  await wait(150)
+  await pass(150)
   for (const [i, [hint, settings, closed]] of cases.entries()) {
     t.equal(opened[i]?.destroyed, closed, `${hint} ${JSON.stringify(settings)}`)
     opened[i]?.destroy()
@@ -332,18 +352,19 @@ t.test('an idle connection closes after the time that is set, or sooner when the
 })
 
 t.test('a connection that is used again does not close for the time that it was idle before', async t => {
+  const pass = stopTime(t)
   const { say, connection, told } = begin(new Told(), {}, { keepAliveMs: 100 })
   say(answer)
   await told.over
-  await wait(60)
+  await pass(60)
   const next = new Told()
   connection.dispatch(requestOf(), next, next)
-  await wait(60)
+  await pass(60)
   t.notOk(connection.destroyed, 'it is under way')
   say(answer)
   await next.over
-  await wait(60)
+  await pass(60)
   t.notOk(connection.destroyed, 'its time has started again')
-  await wait(100)
+  await pass(100)
   t.ok(connection.destroyed)
 })
