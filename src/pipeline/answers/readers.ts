@@ -65,14 +65,22 @@ export function openRewriters(
   return next
 }
 
-/** What sees an answer as it came, of the first interest that wants to; undefined when nothing does. */
+/** What sees an answer as it came; undefined when nothing does. */
 export function openTap(interests: readonly Interest[], head: ResponseHead): Tap | undefined {
+  let all: Tap | undefined
   for (const interest of interests) {
     const tap = interest.watch?.(head)
-    if (tap !== undefined) return tap
+    all = all === undefined || tap === undefined ? (all ?? tap) : both(all, tap)
   }
-  return undefined
+  return all
 }
+
+const both = (first: Tap, second: Tap): Tap => ({
+  see: chunk => {
+    first.see(chunk)
+    second.see(chunk)
+  },
+})
 
 /** Passes what one rewriter writes on to the next one. The last one writes the head. */
 const joint = (next: Rewriter, out: AgentOutput): AnswerOutput => ({
