@@ -1,4 +1,13 @@
-import { awsName, commandPart, credentialName, httpsUrl, jsonPointer, queryParameter, variableName } from './formats.ts'
+import {
+  awsName,
+  commandPart,
+  credentialName,
+  httpsUrl,
+  jsonPointer,
+  privateFile,
+  queryParameter,
+  variableName,
+} from './formats.ts'
 import { choice, entriesProblem, integer, list, objects, optional, type SettingValues } from './setting.ts'
 
 /** Secrets by name: where the gateway reads them. */
@@ -6,9 +15,7 @@ export const secrets = objects(
   {
     Name: optional('Name of the secret: lower-case letters, digits and dashes.', credentialName),
     FromEnv: optional('Environment variable with the secret.', variableName),
-    FromFile: optional(
-      'File with the secret, relative to gateway.yaml; read again when it changes. Readable by its owner alone.',
-    ),
+    FromFile: optional(`File with the secret, relative to gateway.yaml; read again when it changes; ${privateFile}`),
     FromCommand: list('Program, as an absolute path, and its arguments: its output is the secret.', commandPart),
     FromUrl: optional(
       'Address of the secret in a store, such as Vault. It is read when a request first needs it.',

@@ -9,6 +9,10 @@ import { parseWindow } from '../policy/language/operators/ordering.ts'
 import { chosenSecretProblem } from './entropy.ts'
 import type { TextFormat } from './setting.ts'
 
+/** Of a setting that names a file with a secret (runtime/private-file.ts). */
+export const privateFile =
+  'readable by its owner alone, or owned by root and readable by a group of the gateway (0440).'
+
 const matching =
   (shape: RegExp, problem: string): TextFormat =>
   value =>

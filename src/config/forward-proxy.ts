@@ -1,4 +1,4 @@
-import { hostAndPort, listenHost } from './formats.ts'
+import { hostAndPort, listenHost, privateFile } from './formats.ts'
 import { boolean, choice, integer, list, optional, text } from './setting.ts'
 
 /** Settings under `ForwardProxy`: for clients that have the gateway as their HTTP proxy. */
@@ -27,7 +27,7 @@ export const forwardProxy = {
     CertificateFile: optional(
       'PEM file of the authority whose certificates stand in for those of upstreams, relative to gateway.yaml: the authority first, then its chain and others to trust; absent: made in the data directory. SIGHUP reloads it.',
     ),
-    KeyFile: optional('PEM file of its private key, relative to gateway.yaml; readable by its owner alone.'),
+    KeyFile: optional(`PEM file of its private key, relative to gateway.yaml; ${privateFile}`),
   },
   MaxTunnelsPerAgent: integer(256, 'Open tunnels (CONNECT) of one agent, idle or not; more get 429.', {
     min: 1,

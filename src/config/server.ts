@@ -1,4 +1,4 @@
-import { hostName, listenHost, octalMode, originUrl, peerRange } from './formats.ts'
+import { hostName, listenHost, octalMode, originUrl, peerRange, privateFile } from './formats.ts'
 import { boolean, integer, list, optional, text } from './setting.ts'
 
 /** Settings under `System:Server`: where and how clients are listened to. */
@@ -18,7 +18,7 @@ export const server = {
     CertificateFile: optional(
       'PEM file of the certificate and its chain, relative to gateway.yaml; switches TCP to TLS. SIGHUP reloads it.',
     ),
-    KeyFile: optional('PEM file of the private key, relative to gateway.yaml; readable by its owner alone.'),
+    KeyFile: optional(`PEM file of the private key, relative to gateway.yaml; ${privateFile}`),
   },
   Management: {
     Enabled: boolean(

@@ -5,6 +5,7 @@ import {
   credentialPrefix,
   hostAndPort,
   pathPrefix,
+  privateFile,
   queryName,
   uuid,
   variableName,
@@ -25,7 +26,7 @@ export const upstreams = objects(
     Prefix: optional('Text before the value, such as "Bearer ".', credentialPrefix),
     Credential: optional('Name of the credential, of Credentials.', credentialName),
     ValueFromEnv: optional('Environment variable with the value.', variableName),
-    ValueFromFile: optional('File with the value, relative to gateway.yaml; readable by its owner alone.'),
+    ValueFromFile: optional(`File with the value, relative to gateway.yaml; ${privateFile}`),
     Override: choice(
       ['Refuse', 'Replace', 'Keep'],
       'Refuse',
