@@ -185,8 +185,9 @@ function highestOutput(
   return found
 }
 
-function memberOf(members: ReadonlyMap<string, unknown>, [outer, inner]: MemberPath): unknown {
-  const value = members.get(outer)
+function memberOf(members: ReadonlyMap<string, unknown>, path: MemberPath): unknown {
+  const value = members.get(path[0])
+  const inner = path[1]
   if (inner === undefined || value === undefined || value === null) return value
   return value instanceof Map ? value.get(inner) : 'no object'
 }
