@@ -43,8 +43,8 @@ export async function askGateway<T>(
 ): Promise<T> {
   const gateway = await findGateway(configuration, at)
   const token = await managementToken(shell, configuration, gateway)
-  return answerOf<T>(gateway, { ...call, token }, ({ status, detail = unknown, errors }) =>
-    [`${gateway.name} answered ${status}. ${detail}`, ...errors.map(describe)].join('\n  '),
+  return answerOf<T>(gateway, { ...call, token }, refused =>
+    [failureOf(gateway, call, refused), ...refused.errors.map(describe)].join('\n  '),
   )
 }
 
@@ -64,7 +64,13 @@ export interface RefusedCall {
   readonly errors: readonly FieldError[]
 }
 
-export const unknown = 'Is it the gateway?'
+const unknown = 'Is it the gateway?'
+
+/** The first admin's token is new: one that is not taken is the caller's. */
+const callersToken = 'That token is in AGENT_GATEWAY_TOKEN; without this variable the command calls as the first admin.'
+
+const failureOf = (gateway: GatewayAddress, { method, path }: JsonCall, { status, detail = unknown }: RefusedCall) =>
+  `${gateway.name} answered ${status} to ${method} ${path.replace(/\?.*/, '')}. ${detail}`
 
 export const whyOf = ({ status, detail }: RefusedCall): string => detail ?? `The server answered ${status}. ${unknown}`
 
@@ -73,14 +79,15 @@ export function refusedIn({ status, text }: { readonly status: number; readonly 
   const answer = parseJson(text)
   // The form that a gateway gives to refusals; of another server both are undefined.
   const { detail, errors = [] } = (isObject(answer) ? answer : {}) as Partial<RefusedCall>
-  return { status, detail, errors }
+  const isCallers = status === 401 && detail !== undefined
+  return { status, detail: isCallers ? `${detail} ${callersToken}` : detail, errors }
 }
 
 /** The same of a gateway that was found. @param explain what people read when it is not as wanted */
 export async function answerOf<T>(
   gateway: GatewayAddress,
   call: JsonCall,
-  explain: (refused: RefusedCall) => string,
+  explain = (refused: RefusedCall) => failureOf(gateway, call, refused),
 ): Promise<T> {
   const answered = await callJson(gateway, call)
   const { status, text } = answered

@@ -1,9 +1,8 @@
 /** Budgets of a running gateway: what is spent, and raises. */
 import type { BudgetView, HolderView } from '../budgets/view.ts'
-import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
+import { askedIn, askGateway, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
-import { findGateway, type JsonCall } from './gateway-address.ts'
-import { type Command, jsonHelp, misused, printResult, readArgs, type Shell, UsageError } from './shell.ts'
+import { type Command, jsonHelp, misused, printResult, readArgs, UsageError } from './shell.ts'
 import { tableLines } from './table.ts'
 
 const usual = `  --at ADDRESS   address of a gateway, as printed at start; if absent, the address in the configuration
@@ -23,7 +22,10 @@ Examples:
   agent-gateway budget list --json | jq -r '.budgets[].name'`,
   async run(shell) {
     const { values } = readArgs(shell, gatewayOptions)
-    const budgets = await call<readonly BudgetView[]>(shell, values, { method: 'GET', path: '/budgets' })
+    const budgets = await askGateway<readonly BudgetView[]>(shell, askedIn(shell, values), {
+      method: 'GET',
+      path: '/budgets',
+    })
     const head = ['BUDGET', 'OF', 'LIMIT', 'PER', 'SPENT', 'CALLS', 'HOLDERS', 'RESETS']
     return printResult(shell, values, { ok: true, budgets }, tableLines([head, ...budgets.map(budgetRow)]))
   },
@@ -53,7 +55,10 @@ Examples:
     const { values, positionals } = readArgs(shell, gatewayOptions, 1)
     const [name = misused('name a budget')] = positionals
     const path = `/budgets/${encodeURIComponent(name)}?pageSize=200`
-    const page = await call<{ readonly items: readonly ShownHolder[] }>(shell, values, { method: 'GET', path })
+    const page = await askGateway<{ readonly items: readonly ShownHolder[] }>(shell, askedIn(shell, values), {
+      method: 'GET',
+      path,
+    })
     const head = ['HOLDER', 'NAME', 'SPENT', 'RESERVED', 'LIMIT', 'RAISED', 'CALLS']
     return printResult(shell, values, { ok: true, ...page }, tableLines([head, ...page.items.map(holderRow)]))
   },
@@ -86,21 +91,11 @@ Examples:
     const body = { holder, amount: Number(amount), ...(values.comment !== undefined && { comment: values.comment }) }
     if (!(body.amount > 0)) throw new UsageError('the amount must be a number above 0')
     const path = `/budgets/${encodeURIComponent(name)}/raises`
-    const raised = await call<ShownHolder>(shell, values, { method: 'POST', path, body })
+    const raised = await askGateway<ShownHolder>(shell, askedIn(shell, values), { method: 'POST', path, body })
     const all = amountText((raised.limit ?? 0) + raised.raised, raised)
     const text = `${raised.budget} of ${raised.holderName ?? raised.holder}: ${amountText(raised.spent, raised)} of ${all}`
     return printResult(shell, values, { ok: true, ...raised }, [text])
   },
-}
-
-/** @throws StartupError when the gateway refuses it */
-async function call<T>(shell: Shell, given: Parameters<typeof askedIn>[1], asked: JsonCall): Promise<T> {
-  const { configuration, at } = askedIn(shell, given)
-  const gateway = await findGateway(configuration, at)
-  const token = await managementToken(shell, configuration, gateway)
-  return answerOf<T>(gateway, { ...asked, token }, ({ status, detail = unknown, errors: [first] }) => {
-    return `${gateway.name} answered ${status}. ${first === undefined ? detail : `${first.field} ${first.message}.`}`
-  })
 }
 
 /** An amount with its unit; null: there is no limit. */

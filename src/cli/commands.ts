@@ -118,7 +118,7 @@ function explain(shell: Shell): number {
   // `policy --help` shows the commands that begin with `policy`.
   const group = Object.keys(commands).some(name => name.startsWith(`${first} `)) ? `${first} ` : ''
   const asked = helpWords.includes(group === '' ? first : second)
-  const text = usage(asked ? group : '')
+  const text = usage(group)
   if (asked) shell.print(text)
   else shell.complain([...(first === undefined ? [] : [unknown(shell.args), '']), text].join('\n'))
   return asked ? 0 : 2
@@ -142,6 +142,7 @@ function unknown(args: readonly string[]): string {
   const [first = ''] = args
   // `policy` alone is the beginning of several commands: the second word is missing or wrong.
   const isGroup = groups.has(first)
+  if (isGroup && args.length === 1) return `agent-gateway: behind "${first}" must stand one of its commands.`
   const given = args.slice(0, isGroup ? 2 : 1).join(' ')
   const meant =
     didYouMean(args.slice(0, 2).join(' '), names) || (isGroup ? '' : didYouMean(given, [...names, ...groups]))

@@ -23,6 +23,9 @@ export interface Configuration {
   readonly baseDirectory: string
 }
 
+/** For messages: where the settings are, or would be. */
+export const nameOfFile = ({ file }: Pick<Configuration, 'file'>): string => file?.path ?? 'gateway.yaml'
+
 /**
  * The configuration a command works with.
  *

@@ -18,7 +18,7 @@ import { CredentialError } from '../credentials/state.ts'
 import type { Granted } from '../credentials/stored-row.ts'
 import type { AccountView, CredentialView } from '../credentials/view.ts'
 import { type AskParts, askedIn, askGateway, GatewayRefusal, gatewayHelp, gatewayOptions } from './ask-gateway.ts'
-import { type Configuration, configHelp } from './configuration.ts'
+import { type Configuration, configHelp, nameOfFile } from './configuration.ts'
 import { accountIn, accountOptions, nameIn, printState } from './credential.ts'
 import { atHelp } from './gateway-address.ts'
 import { openLoopback } from './loopback.ts'
@@ -129,10 +129,10 @@ function paramsIn(params: readonly string[]): Readonly<Record<string, string>> {
   return parametersIn(params)
 }
 
-function settingOf(name: string, { config, file }: Configuration, account: AccountOf): CredentialSetting {
-  const setting = config.Credentials.find(({ Name }) => Name === name)
+function settingOf(name: string, configuration: Configuration, account: AccountOf): CredentialSetting {
+  const setting = configuration.config.Credentials.find(({ Name }) => Name === name)
   if (setting?.Type !== 'RefreshToken' && setting?.Type !== 'Connect')
-    throw new StartupError(`${name} is no credential of type RefreshToken or Connect in ${file ?? 'gateway.yaml'}.`)
+    throw new StartupError(`${name} is no credential of type RefreshToken or Connect in ${nameOfFile(configuration)}.`)
   if (setting.ClientId === undefined)
     throw new StartupError(`${name} has no ClientId: connect the account in the console.`)
   // A person who has consented would have to do it again.

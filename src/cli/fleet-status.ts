@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemberView } from '../fleet/view.ts'
-import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken, unknown } from './ask-gateway.ts'
+import { answerOf, askedIn, gatewayHelp, gatewayOptions, managementToken } from './ask-gateway.ts'
 import { configHelp } from './configuration.ts'
 import { atHelp, findGateway, type GatewayAddress } from './gateway-address.ts'
 import { jsonHelp, printResult, readArgs, type Shell, UsageError } from './shell.ts'
@@ -59,9 +59,7 @@ function countOf(given: string | undefined): number {
 }
 
 const readFleet = (gateway: GatewayAddress, token: string): Promise<FleetReport> =>
-  answerOf(gateway, { method: 'GET', path: '/fleet', token }, ({ status, detail = unknown }) => {
-    return `${gateway.name} answered ${status}. ${detail}`
-  })
+  answerOf(gateway, { method: 'GET', path: '/fleet', token })
 
 function missing({ length }: readonly ShownMember[], wanted: number): readonly string[] {
   return length < wanted ? [`${wanted - length} of ${wanted} gateways are missing`] : []

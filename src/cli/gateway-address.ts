@@ -11,7 +11,7 @@ import type { Endpoint } from '../http/listeners.ts'
 import { request } from '../http/node-http.ts'
 import type { Certificate } from '../http/servers.ts'
 import type { Service } from '../http/service.ts'
-import type { Configuration } from './configuration.ts'
+import { type Configuration, nameOfFile } from './configuration.ts'
 
 /** Lines of a help text: how a command finds the gateway. */
 export const atHelp = `  --at ADDRESS   address of the gateway, as printed at start: http://HOST:PORT, https://HOST:PORT or unix:PATH;
@@ -61,7 +61,7 @@ export async function findForwardProxy(configuration: Configuration, at: string 
   const { Enabled, Port, UnixPath } = configuration.config.ForwardProxy
   if (!Enabled) {
     throw new StartupError(
-      'The gateway has no forward proxy: ForwardProxy:Enabled is false. Set it to true and start the gateway again.',
+      `ForwardProxy:Enabled is false in ${nameOfFile(configuration)}. Set it to true and start the gateway again. If the gateway has other settings, such as variables of its environment, set the same ones here, or name its forward proxy with --proxy.`,
     )
   }
   if (Port === 0 && UnixPath === undefined) {
@@ -136,6 +136,7 @@ export async function callJson(
 ): Promise<{ readonly status: number; readonly text: string }> {
   const text = body === undefined ? undefined : JSON.stringify(body)
   const headers = {
+    Accept: 'application/json', // A 401 says why in JSON alone.
     ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
   }

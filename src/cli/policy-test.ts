@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { StartupError } from '../base/refusals.ts'
 import { type PreparedSet, prepareSet } from '../policies/entry.ts'
 import { decisionSettings, languageOf, soloRulebook } from '../policies/language.ts'
 import { readFixedPolicies } from '../policies/open.ts'
@@ -40,7 +41,9 @@ export async function run(shell: Shell): Promise<number> {
   const directory = positionals[0] ?? resolve(baseDirectory, config.Policy.Directory)
   const fixed = await readFixedPolicies({ directory, inline: config.Policies, clock: systemClock })
   const policies = await prepareSet(languageOf(config), fixed.inputs)
-  const { suites, lines } = await readPolicySuites(directory)
+  const { suites, lines } = await readPolicySuites(directory).catch(({ code }) => {
+    throw new StartupError(`${directory} cannot be read (${code}). Name a folder of policies and their tests.`)
+  })
   const mistakes = [...fixed.lines, ...policies.lines, ...lines]
   if (suites.length === 0 && mistakes.length === 0) mistakes.push(`${directory}: there is no *.test.yaml here`)
   const outcomes = suites.map(suite => runSuite(suite, policies, decisionSettings(config)))

@@ -36,8 +36,12 @@ t.test('lists budgets, and who has one', async t => {
 t.test('raises a budget once, and prints JSON for programs', async t => {
   const raised = await run('raise', 'calls', agent.id, '3', '--comment', 'tests', '--json')
   t.match(JSON.parse(raised.out), { ok: true, raised: 3, limit: 2, spent: 2, holderName: 'spender' })
-  t.match(await run('raise', 'calls', agent.id, '100'), { code: 1, out: '', err: /answered 400\. amount must be/ })
-  t.match(await run('show', 'none'), { code: 1, out: '', err: /answered 404/ })
+  t.match(await run('raise', 'calls', agent.id, '100'), {
+    code: 1,
+    out: '',
+    err: /answered 400 to POST \/budgets\/calls\/raises\. .*\n {2}amount: must be/,
+  })
+  t.match(await run('show', 'none'), { code: 1, out: '', err: /answered 404 to GET \/budgets\/none\. / })
   t.match(await run('raise', 'calls', agent.id, 'many'), { code: 2, err: /must be a number above 0/ })
 })
 

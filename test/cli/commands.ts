@@ -15,12 +15,22 @@ t.test('an unknown command is named, the commands are listed and the exit code i
   for (const [args, name] of [
     [['nothing', 'more'], 'nothing'],
     [['toString'], 'toString'],
-    [['policy'], 'policy'],
-    [['policy', 'nothing', 'more'], 'policy nothing'],
   ] as const) {
     const shell = fakeShell(args)
     t.equal(await runCommand(shell), 2)
     t.match(shell.complained[0], `agent-gateway: there is no command "${name}".\n\nusage: agent-gateway COMMAND`)
+  }
+})
+
+t.test('behind the first word of several commands these are listed, when the second is missing or wrong', async t => {
+  for (const [args, said] of [
+    [['policy'], 'behind "policy" must stand one of its commands.'],
+    [['policy', 'nothing', 'more'], 'there is no command "policy nothing".'],
+  ] as const) {
+    const shell = fakeShell(args)
+    t.equal(await runCommand(shell), 2)
+    t.match(shell.complained[0], `agent-gateway: ${said}\n\nusage: agent-gateway policy COMMAND`)
+    t.notMatch(shell.complained[0], /^ {2}serve/m)
   }
 })
 

@@ -167,7 +167,10 @@ t.test('a grant that the gateway does not take is revoked, or the person is told
 })
 
 t.test('what cannot be connected is said before anybody consents', async t => {
-  t.match(await run('connect', 'fixed'), { code: 1, err: /fixed is no credential of type RefreshToken/ })
+  t.match(await run('connect', 'fixed'), {
+    code: 1,
+    err: /fixed is no credential of type RefreshToken or Connect in \S+gateway\.yaml\.$/m,
+  })
   t.match(await run('connect', 'calendar', '--port', 'x'), { code: 2, err: /--port must be a port/ })
   t.match(await run('connect', 'calendar', '--param', 'x'), { code: 2, err: /NAME=VALUE/ })
   const { shell, code } = begin('connect', 'calendar', '--at', 'http://127.0.0.1:1')

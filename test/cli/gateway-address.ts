@@ -42,7 +42,7 @@ t.test('the forward proxy is where the configuration says, and its absence is to
   t.match(await of({ Enabled: true, Port: 7_001 }), { name: 'http://127.0.0.1:7001' })
   t.match(await of({ Enabled: true, Port: 0, UnixPath: '/run/f.sock' }), { name: 'unix:/run/f.sock' })
   t.match(await of({}, 'http://127.0.0.1:9'), { name: 'http://127.0.0.1:9' })
-  await t.rejects(of({}), { message: /ForwardProxy:Enabled is false/ })
+  await t.rejects(of({}), { message: /^ForwardProxy:Enabled is false in gateway\.yaml\..* with --proxy\.$/ })
   await t.rejects(of({ Enabled: true, Port: 0 }), { message: /with --proxy/ })
 })
 

@@ -31,7 +31,7 @@ t.test('a folder of policies is put in force by one command', async t => {
   const wrong = testdir(t, { 'one.yaml': 'name: one\ndefault: Perhaps\n' })
   t.match(await run([wrong], token), {
     code: 1,
-    err: /answered 400\. .*\n {2}\S+one\.yaml:2:\d+: default must be Allow/,
+    err: /answered 400 to PUT \/policies\. .*\n {2}\S+one\.yaml:2:\d+: default must be Allow/,
   })
   t.match(await run([testdir(t, {})], token), { code: 1, err: /contains no policy files/ })
   t.match(await run([`${wrong}/nowhere`], token), { code: 1, err: /cannot be read \(ENOENT\)/ })

@@ -31,6 +31,13 @@ t.test('the shipped policies pass their tests, and every rule of them is matched
   t.match(out.at(-1), /^\d+ passed, 0 failed$/)
 })
 
+t.test('a file in the place of the folder is told, without a stack', async t => {
+  const folder = testdir(t, { 'shop.yaml': policy })
+  const { code, err } = await run(`${folder}/shop.yaml`)
+  t.equal(code, 1)
+  t.match(err, [/shop\.yaml cannot be read \(ENOTDIR\)\. Name a folder of policies and their tests\.$/])
+})
+
 t.test('each test is named, and the last line counts them', async t => {
   const { code, out } = await run(testdir(t, { 'shop.yaml': policy, 'shop.test.yaml': good }))
   t.equal(code, 0)

@@ -31,7 +31,11 @@ t.test('commands call with the token of AGENT_GATEWAY_TOKEN, where there is no o
   }
   for (const args of [['budget', 'list'], ['fleet', 'status'], ['console']]) {
     t.strictSame(await run(args, gateway.adminToken), [0, ''], args.join(' '))
-    t.match(await run(args, 'other'), [1, /answered 401|gave no link/], args.join(' '))
+    const [code, said] = await run(args, 'other')
+    t.equal(code, 1, args.join(' '))
+    t.match(said, /answered 401|gave no link/, args.join(' '))
+    t.match(said, /The token in Authorization is not a JSON Web Token/, 'what is wrong with it')
+    t.match(said, /That token is in AGENT_GATEWAY_TOKEN/, 'and where it is from')
   }
   t.match(await run(['token'], gateway.adminToken), [1, /contains no credential/], 'one that ends is not printed again')
 })

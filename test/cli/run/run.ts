@@ -151,7 +151,7 @@ t.test('what is missing is named', async t => {
   t.match(await run('--no-unix-sockets', ...nodeProgram('')), { code: 2, err: /--no-unix-sockets needs --lock/ })
   const without = { ...runs, env: { ...runs.env, FORWARDPROXY__ENABLED: 'false' } }
   const off = await runToEnd(t, ['run', '--agent', 'tour', ...nodeProgram('')], without)
-  t.match(off, { code: 1, err: /ForwardProxy:Enabled is false\. Set it to true/ })
+  t.match(off, { code: 1, err: /ForwardProxy:Enabled is false in .*\. Set it to true/ })
   const anyPort = { ...runs, env: { ...runs.env, FORWARDPROXY__PORT: '0' } }
   const unknown = await runToEnd(t, ['run', '--agent', 'tour', ...nodeProgram('')], anyPort)
   t.match(unknown, { code: 1, err: /Name the address with --proxy/ })
