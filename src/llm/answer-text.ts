@@ -63,6 +63,29 @@ export function readFrames(format: Format, tail: Buffer): Usage | undefined {
   return readInvocationMetrics(parsed(lastMember(chunk, { name: invocationMetrics, isObject: true })))
 }
 
+interface ThoughtSigns {
+  readonly content: string
+  readonly thoughts: string
+}
+
+/** Signs of content, and of thoughts, in streams whose models may think more than they show. */
+const thoughtSigns: Partial<Readonly<Record<Format, ThoughtSigns>>> = {
+  anthropic: { content: 'content_block', thoughts: 'thinking"' },
+  bedrock: { content: 'contentBlock', thoughts: 'reasoningContent' },
+}
+
+/** Whether a part of an answer has content. What thinks begins with that. */
+export const showsContent = (format: Format, text: Buffer): boolean =>
+  text.includes(thoughtSigns[format]?.content ?? '')
+
+/** Whether it has signs of thoughts. */
+export function showsThoughts(format: Format, text: Buffer): boolean {
+  // Its chunks are in base64.
+  if (format === 'bedrock-invoke') return true
+  const signs = thoughtSigns[format]
+  return signs !== undefined && text.includes(signs.thoughts)
+}
+
 /** Formats whose answers begin with the name of the model. */
 const namedAtStart: ReadonlySet<Format> = new Set(['openai', 'anthropic', 'ollama'])
 

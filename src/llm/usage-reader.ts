@@ -3,7 +3,16 @@
  * every provider tells at the end. Nothing is parsed before the answer is over but the first event of Anthropic, which tells
  * the input.
  */
-import { hasUsageObject, mayHaveUsage, modelAtEnd, modelAtStart, readFrames, readUsage } from './answer-text.ts'
+import {
+  hasUsageObject,
+  mayHaveUsage,
+  modelAtEnd,
+  modelAtStart,
+  readFrames,
+  readUsage,
+  showsContent,
+  showsThoughts,
+} from './answer-text.ts'
 import type { Format } from './formats.ts'
 import type { Usage } from './usage.ts'
 
@@ -73,6 +82,8 @@ export class UsageReader {
   #comment: Buffer = comments[0]!
   /** Events that tell nothing since the last one that was kept. */
   #leftOut = 0
+  #hasContent = false
+  #hasThoughts = false
   /** Of the answer, as far as they came before its end. */
   bytes = 0
 
@@ -114,7 +125,10 @@ export class UsageReader {
   /** The name of the model, and the usage of the first event, must be known: both may stand nowhere else. */
   #mayLeaveOut(): boolean {
     if (this.#leavesOut === undefined && this.#used >= startBytes && this.#buffer !== undefined) {
-      if (!this.#isShifted) this.#model = this.#modelAtStart(this.#buffer.subarray(0, this.#used))
+      const start = this.#buffer.subarray(0, this.#used)
+      this.#noteThoughts(start)
+      if (!this.#hasContent) return false
+      if (!this.#isShifted) this.#model = this.#modelAtStart(start)
       this.#leavesOut = this.#model !== undefined && !this.#wantsFirst
     }
     return this.#leavesOut === true
@@ -150,6 +164,17 @@ export class UsageReader {
     if (this.#wantsFirst) this.#readFirst(start)
     this.#wantsFirst = false
     this.#model ??= this.#modelAtStart(start)
+    this.#noteThoughts(start)
+  }
+
+  #noteThoughts(part: Buffer): void {
+    this.#hasContent ||= showsContent(this.#format, part)
+    this.#hasThoughts ||= showsThoughts(this.#format, part)
+  }
+
+  /** The model may have thought more than the answer shows, as far as this came. */
+  get mayThink(): boolean {
+    return this.#hasThoughts || !this.#hasContent
   }
 
   /** An event may have the answer in its object. One in a document is what the agent sent, such as metadata. */
@@ -171,6 +196,7 @@ export class UsageReader {
     const buffer = this.#buffer
     if (buffer === undefined) return { usage: undefined, isPartial: !isWhole, model: undefined }
     const all = buffer.subarray(0, this.#used)
+    if (!isWhole) this.#noteThoughts(all)
     if (!this.#isShifted) this.#model ??= this.#modelAtStart(all)
     const tail = isWhole ? all : this.#completeOf(all)
     const last = this.#read(tail)

@@ -1,9 +1,10 @@
 /** T78: the usage in answers, whatever is beside it. */
 import fc from 'fast-check'
 import t from 'tap'
+import type { Format } from '../../src/llm/formats.ts'
 import type { Usage } from '../../src/llm/usage.ts'
-import { divisionOf, type UsageFound, UsageReader } from '../../src/llm/usage-reader.ts'
-import { type ModelAnswer, modelAnswers } from '../fixtures/model-answers.ts'
+import { type Division, divisionOf, type UsageFound, UsageReader } from '../../src/llm/usage-reader.ts'
+import { anthropicStream, type ModelAnswer, modelAnswers } from '../fixtures/model-answers.ts'
 import { runs } from '../fixtures/runs.ts'
 
 const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 }
@@ -25,6 +26,47 @@ const expected = ({ expected: told, model, isPartial = told === undefined }: Mod
   usage: told === undefined ? undefined : { ...none, ...told },
   isPartial,
   model,
+})
+
+/** Whether the model may have thought more than the pieces show, which were cut off. */
+function mayThink(format: Format, division: Division, pieces: readonly (string | Buffer)[]): boolean {
+  const reader = new UsageReader(format, division)
+  for (const piece of pieces) reader.see(Buffer.from(piece))
+  reader.end(false)
+  return reader.mayThink
+}
+
+t.test('T77 a stream of Anthropic may think until it has content, and where it has signs of thoughts', async t => {
+  const events = anthropicStream(4_000)
+    .toString()
+    .split(/(?<=\n\n)/)
+  const [start = '', ...rest] = events
+  const isThinking = (...pieces: string[]) => mayThink('anthropic', 'events', pieces)
+  t.ok(isThinking(), 'nothing came')
+  t.ok(isThinking(start))
+  for (const count of [3, 10, 1_000]) t.notOk(isThinking(...events.slice(0, count)), `${count} events of text`)
+  const padded = start.replace('{', `{"pad":"${'x'.repeat(1_500)}",`)
+  const ping = 'event: ping\ndata: {"type": "ping"}\n\n'
+  for (const type of ['thinking', 'redacted_thinking']) {
+    const block = `event: content_block_start\ndata: ${JSON.stringify({ type: 'content_block_start', content_block: { type } })}\n\n`
+    for (const first of [start, padded]) {
+      t.ok(isThinking(first, ping, ping, block), type)
+      t.ok(isThinking(first, ping, block, ...rest.slice(0, 1_000)), 'however much comes behind it')
+    }
+  }
+  t.notOk(isThinking(padded, ping, ...rest.slice(0, 1_000)))
+  t.notOk(isThinking(start, ...rest.slice(0, 3), JSON.stringify({ text: 'the type "thinking"' })), 'a text says so')
+})
+
+t.test('T77 a stream of Converse may think in the same way, one of InvokeModel always, others never', async t => {
+  const frame = (member: string) =>
+    `:event-type\x07\x00\x11contentBlockDelta{"contentBlockIndex":0,"delta":{"${member}":{}}}`
+  const isThinking = (...pieces: string[]) => mayThink('bedrock', 'frames', pieces)
+  t.ok(isThinking(':event-type messageStart{"role":"assistant"}'))
+  t.notOk(isThinking(...Array(500).fill(frame('text'))))
+  t.ok(isThinking(frame('reasoningContent'), ...Array(500).fill(frame('text'))))
+  t.ok(mayThink('bedrock-invoke', 'frames', [frame('text')]))
+  t.notOk(mayThink('ollama', 'lines', ['{"message":{"thinking":"x"}}\n']))
 })
 
 /** Where to begin, so that each run looks at other places. */

@@ -270,6 +270,25 @@ t.test('a model without a price is refused by its name', async t => {
   t.match(await refused.text(), /unheard-of/)
 })
 
+t.test('T77 a stream that is cut off while the model thinks is charged by its time', async t => {
+  const agent = await agentOf('money')
+  const start = JSON.stringify({
+    type: 'message_start',
+    message: { model: 'm', usage: { input_tokens: 1, output_tokens: 1 } },
+  })
+  answer = res => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(`event: message_start\ndata: ${start}\n\n`)
+    setTimeout(() => res.destroy(), 100)
+  }
+  const answered = await chat(agent, { model: 'm', max_tokens: 9_000, stream: true }, '/v1/messages')
+  await t.rejects(answered.text())
+  const [{ spent }] = await eventually(
+    () => spentOf(agent),
+    ([budget]) => budget.spent > 0,
+  )
+  t.ok(spent >= 0.09 && spent <= 9, `${spent} for 90 ms or more`)
+})
+
 t.test('a client that leaves a stream is charged with an estimate', async t => {
   const agent = await agentOf('money')
   // 4,000 tokens of 60 bytes.

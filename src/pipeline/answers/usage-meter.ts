@@ -98,6 +98,11 @@ export class UsageMeter implements Interest {
     return this.#reader?.bytes
   }
 
+  /** The model may have thought more than its answer shows, as far as this came. Known at the end. */
+  get mayThink(): boolean {
+    return this.#reader?.mayThink !== false
+  }
+
   /** What the call used; undefined before its end, and when it got no answer. */
   get usage(): CallUsage | undefined {
     return this.#found

@@ -2,7 +2,7 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
 import type { Config } from '../../config/schema.ts'
-import { type CalledModel, calledModel, isFree, writesNothing } from '../../llm/formats.ts'
+import { type CalledModel, calledModel, type Format, isFree, writesNothing } from '../../llm/formats.ts'
 import { type ModelRequest, maxUsage, outputOfBytes, readModelRequest } from '../../llm/model-request.ts'
 import type { ProviderAt, ProviderId } from '../../llm/providers.ts'
 import { type Usage, wholeOf } from '../../llm/usage.ts'
@@ -177,6 +177,8 @@ export interface CallEnd {
   readonly bytes: number | undefined
   /** All of the answer came. */
   readonly isWhole: boolean
+  /** How long the model may have thought without showing it. */
+  readonly thoughtMs: number
 }
 
 export interface FinalCost extends Cost {
@@ -187,7 +189,7 @@ const free: FinalCost = { ...noCost, isEstimated: false }
 
 /** What a call that was sent cost. @param max the highest cost */
 export function finalCost(model: BoundedModel, max: Cost, end: CallEnd, parts: BillParts): FinalCost {
-  const { status, usage, bytes, isWhole } = end
+  const { status, usage, bytes } = end
   const highest: FinalCost = { ...max, isEstimated: true }
   if (status === undefined) return highest
   if (status < 200 || status > 299) return free
@@ -196,11 +198,21 @@ export function finalCost(model: BoundedModel, max: Cost, end: CallEnd, parts: B
   }
   if (model.request.isBackground || bytes === undefined) return highest
   const least = usage?.tokens
-  const output = Math.max(least?.output ?? 0, outputOfBytes(model.called.format, bytes))
+  const output = Math.max(least?.output ?? 0, outputOfBytes(model.called.format, bytes), hiddenOutput(model, end))
   const tokens: Usage = least === undefined ? { ...model.usage, output } : { ...least, output }
   const found = costOfUsage(model, tokens, usage?.model, parts)
-  return { ...bounded(found, max, leastShare(model, isWhole)), isEstimated: true }
+  return { ...bounded(found, max, leastShare(model, end.isWhole)), isEstimated: true }
 }
+
+/** Tokens that a model writes in a millisecond: several times as many as the fastest that hides its thoughts. */
+const fastest = 1
+
+/** Tokens that a model may have thought in the time of an answer that was cut off, and that nothing shows. */
+const hiddenOutput = ({ called, usage }: BoundedModel, { isWhole, thoughtMs }: CallEnd): number =>
+  isWhole || !hidesThoughts.has(called.format) ? 0 : Math.min(usage.output, Math.ceil(thoughtMs * fastest))
+
+/** Formats whose streams need not show all that the model thinks. */
+const hidesThoughts: ReadonlySet<Format> = new Set(['anthropic', 'bedrock', 'bedrock-invoke'])
 
 /** Share of the highest cost that an answer without usage costs at least: a model may have thought more than it shows. */
 function leastShare({ called, request, isStrict }: BoundedModel, isWhole: boolean): number {

@@ -15,6 +15,8 @@ export interface SpendReservation {
   readonly billed: BilledCall
   /** Its first byte was about to be written. */
   isSent: boolean
+  /** When it was reserved, by the steady clock. */
+  readonly since: number
 }
 
 /** A call that may have reserved something. */
@@ -61,7 +63,7 @@ export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted
   const { spend } = call
   if (spend === undefined || budgets === undefined) return
   call.spend = undefined
-  const cost = spend.isSent && spend.billed !== unbilled ? costOf(spend.billed, end, budgets) : unsent
+  const cost = spend.isSent && spend.billed !== unbilled ? costOf(spend, end, budgets) : unsent
   for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
 }
 
@@ -90,10 +92,16 @@ export function releaseSpend(exchange: SpendingExchange, parts: Budgeted): void 
 
 const unsent: FinalCost = { ...noCost, isEstimated: false }
 
-function costOf(billed: BilledCall, { status, meter, isWhole }: AnswerEnd, parts: BudgetParts): FinalCost {
+function costOf(
+  { billed, since }: SpendReservation,
+  { status, meter, isWhole }: AnswerEnd,
+  parts: BudgetParts,
+): FinalCost {
   if (billed.kind === 'model') {
     meter?.end(isWhole)
-    return finalCost(billed.model, billed.max, { status, isWhole, usage: meter?.usage, bytes: meter?.bytes }, parts)
+    const thoughtMs = meter?.mayThink === false ? 0 : parts.clock.steady() - since
+    const end = { status, isWhole, usage: meter?.usage, bytes: meter?.bytes, thoughtMs }
+    return finalCost(billed.model, billed.max, end, parts)
   }
   const isDone = status === undefined || (status >= 200 && status <= 299)
   return isDone ? { ...billed.cost, isEstimated: status === undefined } : unsent

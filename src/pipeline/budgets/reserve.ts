@@ -210,7 +210,7 @@ function takeOnce(
 ): ReserveOutcome | readonly string[] {
   const reserved = book.reserve(charges, clock.steady())
   if (reserved === undefined) {
-    call.spend = { charges, billed, isSent: false }
+    call.spend = { charges, billed, isSent: false, since: clock.steady() }
     call.budget = charges.length === 1 ? charges[0]!.rule.name : charges.map(({ rule }) => rule.name).join()
     return undefined
   }

@@ -48,6 +48,7 @@ t.test('T77 a call costs at most what the dearest of the models would that may a
       status: 200,
       bytes: 600,
       isWhole: true,
+      thoughtMs: 0,
       usage: { how: 'read', tokens, model, cost: undefined } as const,
     }
     return finalCost(callOf({ model: 'cheap', models: ['dear'] }), { tokens: 1_000, money: 5_000 }, end, priced).money
@@ -56,8 +57,8 @@ t.test('T77 a call costs at most what the dearest of the models would that may a
 })
 
 /** Tokens that the call costs when its answer has 600 bytes and no usage. */
-function tokensOf(path: string, streams: boolean, isWhole: boolean, isStrict = false): number {
-  const end = { status: 200, usage: undefined, bytes: 600, isWhole }
+function tokensOf(path: string, streams: boolean, isWhole: boolean, isStrict = false, thoughtMs = 0): number {
+  const end = { status: 200, usage: undefined, bytes: 600, isWhole, thoughtMs }
   return finalCost(modelOf(path, streams, isStrict), { tokens: 1_000, money: undefined }, end, parts).tokens
 }
 
@@ -66,10 +67,23 @@ t.test('T77 a stream of OpenAI costs at least half of the most, also when it is 
   t.equal(tokensOf('/v1/chat/completions', true, false), 500)
 })
 
-t.test('a stream of Anthropic that is left costs what came of it: it shows what the model thinks', async t => {
+t.test('a stream of Anthropic that is left costs what came of it', async t => {
   t.equal(tokensOf('/v1/messages', true, false), 30)
   t.equal(tokensOf('/v1/messages', true, true), 500)
 })
+
+t.test(
+  'T77 where a model may have thought without showing it, the time of an answer that is cut off counts',
+  async t => {
+    const paths = ['/v1/messages', '/model/m/converse-stream', '/model/m/invoke-with-response-stream']
+    for (const path of paths) {
+      const costAfter = (thoughtMs: number) => tokensOf(path, true, false, false, thoughtMs)
+      t.strictSame([10, 400, 5_000].map(costAfter), [30, 400, 1_000], path)
+    }
+    t.equal(tokensOf('/v1/messages', true, true, false, 700), 500, 'one that is whole')
+    t.equal(tokensOf('/api/chat', true, false, false, 700), 10, 'Ollama shows all')
+  },
+)
 
 t.test('T77 a whole document without usage costs the most', async t => {
   t.equal(tokensOf('/v1/chat/completions', false, true), 1_000)
