@@ -88,6 +88,8 @@ export class Exchange {
   token = ''
   /** Names of the fields that carried or may carry a token, as `foldName` writes them; never sent upstream. */
   tokenNames: readonly string[] = []
+  /** It has counted against the rate of its agent. */
+  isCounted = false
   target: Target | undefined = undefined
   permit: Permit | undefined = undefined
   resolution: Resolution | undefined = undefined

@@ -16,15 +16,34 @@ import type { Admitted, Authenticated, Exchange, StepOutcome, StepResult } from 
 import type { Parts } from '../parts.ts'
 import { isStillAdmitted } from '../rights.ts'
 
-/** Parses the target, and counts the request against the limits of its agent: once, even when it starts again. */
+/**
+ * Counts the request against the limits of its agent, once, even when it starts again; then parses the target. That takes a
+ * few milliseconds for some long ones.
+ */
 export function admit(exchange: Authenticated, parts: Parts): StepResult {
   if (exchange.target !== undefined) return undefined
   // Nothing gives back the slot of a request whose client left while its token was verified.
   if (exchange.isOver) return refuse('invalid_request')
+  if (exchange.isCounted) return readTarget(exchange)
+  exchange.isCounted = true
+  const limited = limit(exchange, parts)
+  return limited instanceof Promise ? limited.then(late => goOn(exchange, late)) : goOn(exchange, limited)
+}
+
+/** Longest target that a request beyond the limits has in the log, characters: it is parsed for that alone. */
+const longestLogged = 1_024
+
+function goOn(exchange: Authenticated, limited: StepOutcome): StepOutcome {
+  if (limited === undefined) return readTarget(exchange)
+  if (exchange.rawTarget.length <= longestLogged) readTarget(exchange)
+  return limited
+}
+
+function readTarget(exchange: Authenticated): Refusal | undefined {
   const target = parseTarget(exchange.rawTarget)
   if (typeof target === 'string') return refuse('invalid_target', target)
   exchange.target = target
-  return limit(exchange, parts)
+  return undefined
 }
 
 export function checkSize({ fields }: Exchange, { config }: Parts): Refusal | undefined {
