@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
+import { cpuTimeOf } from '../fixtures/cpu-time.ts'
 import { eventually, startGateway } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { openRaw } from '../fixtures/raw.ts'
@@ -297,4 +298,13 @@ t.test('metadata of an OAuth resource names the virtual host, by the port that t
   t.match(JSON.parse(plain.text), { resource: `${resource.url}/mcp` }, 'without a field of MCP')
   const throughProxy = await gateway.proxy(token, `${resource.url}${path}`)
   t.match(await throughProxy.json(), { resource: `${resource.url}/mcp` })
+})
+
+t.test('a long value that nearly is one in Base64 takes no longer than another: anybody may send it', async t => {
+  const timeOf = (value: string) =>
+    cpuTimeOf(async () => {
+      for (let n = 0; n < 20; n++) t.equal((await call({ fields: ['Authorization', value] })).status, 401)
+    })
+  const usual = await timeOf('a '.repeat(7_500))
+  t.ok((await timeOf(`${'a'.repeat(15_000)}!`)) < 10 * usual, `${usual} ms of CPU time`)
 })

@@ -88,6 +88,8 @@ const maxLines = 10_000
 const standard = /\r\n|\r|\n/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they end lines in Python.
 const splitlines = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/
+/** Each run is read once: an upstream may send 10,000. */
+const endOfLine = /(?<!\r)\r+$/
 
 /** An event as every reader understands it. */
 export interface Event {
@@ -105,7 +107,7 @@ export function readEvent(event: string): Event | undefined {
   const lines = text.split(standard, maxLines + 1)
   const ofPython = event.split(splitlines, maxLines + 1)
   if (lines.length > maxLines || ofPython.length > maxLines) return undefined
-  const ofGo = event.split('\n').map(line => line.replace(/\r+$/, ''))
+  const ofGo = event.split('\n').map(line => line.replace(endOfLine, ''))
   const data = dataOf(lines)
   const others = [dataOf(event.split(standard)), dataOf(ofGo), dataOf(ofPython)]
   if (data === undefined || others.some(other => other !== undefined && other !== data)) return undefined

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { EventSplitter, readEvent, withData } from '../../../src/pipeline/mcp/event-splitter.ts'
+import { threadTimeOf } from '../../fixtures/cpu-time.ts'
 
 const shortest = 28
 const long = `id: 1\r\ndata: ${'x'.repeat(shortest)}\r\n\r\n`
@@ -82,4 +83,13 @@ t.test('the data of an event is what every reader finds in it', async t => {
 t.test('an event with other data keeps its other lines, and no mark', async t => {
   const event = readEvent('\ufeffdata: x\nid: 1\nevent: a\n\n')
   t.equal(event && withData(event, 'y'), 'id: 1\nevent: a\ndata: y\n\n')
+})
+
+t.test('carriage returns in a line take no longer than so many lines', async t => {
+  const timeOf = (line: string) =>
+    threadTimeOf(() => {
+      for (let n = 0; n < 10; n++) readEvent(`data: {}\n${line}x\n`)
+    })
+  const usual = timeOf('y\n'.repeat(9_900))
+  t.ok(timeOf('\r'.repeat(9_900)) < 5 * usual, `${usual} ms of CPU time`)
 })
