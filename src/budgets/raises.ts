@@ -36,17 +36,26 @@ export interface RaiseParts {
 /** All raises of a window add at most so many times the limit. */
 const maxTimes = { reviewer: 1, admin: 10 }
 
+const wrongHolder = {
+  Agent: 'must be the id of an agent that has the budget',
+  Owner: 'must be the name of an owner who has the budget',
+  Policy: 'must be the name of a policy that has the budget',
+  All: 'must be *, since all agents share the budget',
+}
+
+export const noBudget = (name: string): string => `There is no budget ${name}.`
+
 /** Why somebody may not raise so, or the raise. */
 export function makeRaise(name: string, given: RaiseTerms, by: Raiser, parts: RaiseParts): ClaimedRaise | Refusal {
   const { clock, rules } = parts
   const rule = rules.find(rule => rule.name === name)
-  if (rule === undefined) return refuse('not_found', `There is no budget ${name}.`)
+  if (rule === undefined) return refuse('not_found', noBudget(name))
   if (rule.limit === undefined) return invalid('name', 'must be a budget with a limit')
   const { start, end } = rule.windowAt(clock.now())
   if (given.until !== undefined && given.until !== end) return isOver
   const holders = parts.agents().filter(agent => rule.appliesTo(agent) && isSame(rule, agent, given.holder))
   const [first] = holders
-  if (first === undefined) return invalid('holder', 'must be one who has the budget')
+  if (first === undefined) return invalid('holder', wrongHolder[rule.of])
   if (isOwn(rule, holders, by, parts.fourEyes)) return refuse('own_request', ownBudget)
   const times = by.agent.roles.includes('admin') ? maxTimes.admin : maxTimes.reviewer
   const max = times * rule.limit

@@ -61,7 +61,9 @@ export function Header() {
         </ul>
       </nav>
       <div class="tools">
-        <span class={`live ${liveness.value}`}>{words[liveness.value]}</span>
+        <span class="liveness" data-state={liveness.value}>
+          {words[liveness.value]}
+        </span>
         <button
           type="button"
           class="plain wide"

@@ -56,6 +56,7 @@ export function summarise(parts: SummaryParts): readonly SummaryRow[] {
       ...forwardWarnings(config),
       ...credentialWarnings(config),
       ...budgetWarnings(config),
+      ...policyWarnings(config, names),
       ...authorityWarnings(authority, clock.now()),
       ...identity.tokens.warnings,
     ].flatMap(warning => row('Warning', warning)),
@@ -98,6 +99,23 @@ function budgetWarnings({ Upstreams, Metering, Budgets }: Config): readonly stri
     return covering.some(hosts => hosts.length === 0 || hosts.some(one => isAtHost(one, origin))) ? [] : [Host]
   })
   return uncovered.length === 0 ? [] : [`Upstreams: no budget of money or tokens covers ${uncovered.join(', ')}`]
+}
+
+/** Of a name that no policy has: no request gets the credential, no call is counted. The policy may be made later. */
+function policyWarnings({ Upstreams, Budgets }: Config, names: readonly string[]): readonly string[] {
+  const named = [
+    ...Upstreams.map(({ Host = '', Policy }) => ({
+      by: 'Upstreams',
+      of: Host,
+      policies: Policy === undefined ? [] : [Policy],
+    })),
+    ...Budgets.map(({ Name, Policies }) => ({ by: 'Budgets', of: Name, policies: Policies })),
+  ]
+  return named.flatMap(({ by, of, policies }) =>
+    policies
+      .filter(name => !names.includes(name))
+      .map(name => `${by}: ${of} is for the policy ${name}, which is not there`),
+  )
 }
 
 function forwardWarnings({ ForwardProxy, System }: Config): readonly string[] {

@@ -1,6 +1,6 @@
 import { escapeDeceptive } from '../base/deceptive.ts'
 import { refuse } from '../base/refusals.ts'
-import type { RaiseTerms } from '../budgets/raises.ts'
+import { noBudget, type RaiseTerms } from '../budgets/raises.ts'
 import type { HolderView } from '../budgets/view.ts'
 import { jsonReply } from '../http/respond.ts'
 import { bodyOf, type Handlers, replyOf } from './call.ts'
@@ -22,7 +22,7 @@ export function budgetHandlers({ budgets, registry, store }: ManagementParts): H
     async getBudget(call) {
       const page = readPage(call)
       const found = await budgets.holders(call.named, page)
-      if (found === undefined) return refuse('not_found')
+      if (found === undefined) return refuse('not_found', noBudget(call.named))
       const { budget, items, totalCount } = found
       return jsonReply(200, { budget, items: items.map(named), ...page, totalCount })
     },

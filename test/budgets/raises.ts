@@ -23,9 +23,8 @@ interface Given extends Partial<RaiseTerms> {
   readonly fourEyes?: 'self' | 'owner'
 }
 
-/** The code of the refusal, or the raise. */
-function raise({ by = agents[3]!, of = 'Agent', fourEyes = 'self', ...terms }: Given = {}) {
-  const made = makeRaise(
+function make({ by = agents[3]!, of = 'Agent', fourEyes = 'self', ...terms }: Given = {}) {
+  return makeRaise(
     'daily',
     { holder: 'bot', amount: 1, ...terms },
     { agent: by, requestId: null },
@@ -36,6 +35,11 @@ function raise({ by = agents[3]!, of = 'Agent', fourEyes = 'self', ...terms }: G
       agents: () => agents,
     },
   )
+}
+
+/** The code of the refusal, or the raise. */
+function raise(given?: Given) {
+  const made = make(given)
   return 'refusal' in made ? made.refusal : made.terms
 }
 
@@ -68,4 +72,7 @@ t.test('nobody raises a budget of their own', async t => {
 
 t.test('the holder must be one who has the budget', async t => {
   for (const holder of ['nobody', 'team', '*', '']) t.equal(raise({ holder }), 'invalid_budget', holder)
+  const said = { Agent: /the id of an agent/, Owner: /the name of an owner/, Policy: /of a policy/, All: /be \*/ }
+  for (const whose of ['Agent', 'Owner', 'Policy', 'All'] as const)
+    t.match(make({ of: whose, holder: 'bo' }), { errors: [{ field: 'holder', message: said[whose] }] })
 })

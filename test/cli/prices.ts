@@ -1,4 +1,4 @@
-/** The command `prices check` on the log of a gateway, and the warning about credentials that no budget covers. */
+/** The command `prices check` on the log of a gateway, and the warnings about credentials and budgets. */
 import t from 'tap'
 import { runCommand } from '../../src/cli/commands.ts'
 import { startGateway } from '../fixtures/gateway.ts'
@@ -24,14 +24,24 @@ t.test('prints the models that were called without a price, refused ones too', a
   const gateway = await startGateway(t, {
     config: {
       ...settings,
-      Budgets: [{ Name: 'money', Owners: ['spenders'], Hosts: [Host] }],
-      Upstreams: ['api.openai.com', 'api.example.com'].map(Host => ({ Host, ValueFromEnv: 'SOME_KEY' })),
+      Budgets: [
+        { Name: 'money', Owners: ['spenders'], Hosts: [Host] },
+        { Name: 'few', Unit: 'Calls', Policies: ['gone', 'allow-all'] },
+      ],
+      Upstreams: [
+        ...['api.openai.com', 'api.example.com'].map(Host => ({ Host, ValueFromEnv: 'SOME_KEY' })),
+        ...['shop', 'allow-all'].map(Policy => ({ Host: 'shop.example', Policy, ValueFromEnv: 'SOME_KEY' })),
+      ],
     },
     env: { SOME_KEY: 'key' },
     alone: 'its log and its warnings are read',
   })
   const warnings = gateway.gateway.summary.flatMap(([name, text]) => (name === 'Warning' ? [text] : []))
-  t.strictSame(warnings, ['Upstreams: no budget of money or tokens covers api.openai.com'])
+  t.strictSame(warnings, [
+    'Upstreams: no budget of money or tokens covers api.openai.com',
+    'Upstreams: shop.example is for the policy shop, which is not there',
+    'Budgets: few is for the policy gone, which is not there',
+  ])
   const free = await gateway.agent()
   const limited = await gateway.agent({ ownerId: 'spenders' })
   const calls = [

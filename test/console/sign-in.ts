@@ -110,6 +110,19 @@ t.test('a reload stays signed in; signing out ends all tabs', async t => {
   t.equal(await tab.evaluate('sessionStorage.length'), 0)
 })
 
+t.test('a point is green only while the page is live', async t => {
+  const page = await signedIn(t, reviewer)
+  const colors = await page.evaluate(`(() => {
+    const mark = document.querySelector('.liveness')
+    return ['live', 'connecting', 'off', 'silent'].map(state => {
+      mark.dataset.state = state
+      return getComputedStyle(mark, '::before').backgroundColor
+    })
+  })()`)
+  t.equal(new Set(colors as string[]).size, 3, 'live and silent have one each, the others have the same')
+  t.equal((colors as string[])[1], (colors as string[])[2])
+})
+
 t.test('a session that is over keeps what was typed', async t => {
   const ada = await bench.newReviewer()
   const page = await signedIn(t, ada)

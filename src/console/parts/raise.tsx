@@ -79,7 +79,10 @@ function RaiseDialog({ state, onClose, onDone }: RaiseDialogProps) {
         Why, for the audit trail
         <input type="text" maxLength={1_000} value={comment} onInput={event => setComment(event.currentTarget.value)} />
       </label>
-      <p class="hint">It counts until {timeText(resetsAt)}. Other gateways honour it within a second.</p>
+      <p class="hint">
+        It counts until {timeText(resetsAt)}. All raises until then may add ten times the limit. Other gateways honour
+        it within a second.
+      </p>
     </Act>
   )
 }

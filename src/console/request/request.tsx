@@ -245,7 +245,9 @@ function Gone({ row }: { readonly row: Row | undefined }) {
       }
     >
       <p>
-        {row === undefined ? 'It expired, was deleted, or never was.' : 'Nothing was sent. The agent got the outcome.'}
+        {row === undefined
+          ? 'It has expired, was deleted, or the link is wrong.'
+          : 'Nothing was sent. The agent got the outcome.'}
       </p>
       <p>
         <a href="#/history">History</a>
