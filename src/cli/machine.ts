@@ -13,8 +13,8 @@ import { readPrivateFile } from '../runtime/private-file.ts'
 import type { Configuration } from './configuration.ts'
 import { addressOf, callJson, findGateway } from './gateway-address.ts'
 
-/** Time in which a gateway that listens already must answer, milliseconds. */
-const probeMs = 1_000
+/** Time in which a gateway that listens already must answer, milliseconds: a busy one as well. */
+const probeMs = 5_000
 
 /** Each rejects with StartupError when a start would fail, or would find nothing where something is configured. */
 export function machineChecks(configuration: Configuration): readonly Promise<void>[] {

@@ -146,7 +146,7 @@ t.test('the addresses must be of this machine, and free unless a gateway answers
   const at = (Host: string) => complaints(folder, `System: { Server: { Http: { Host: ${Host} } } }`)
   t.match(await at('192.0.2.1'), /192\.0\.2\.1 is not an address of this machine\. Set System:Server:Http:Host/)
   const port = (SYSTEM__SERVER__HTTP__PORT: number) => complaints(folder, '', { SYSTEM__SERVER__HTTP__PORT })
-  const other = createServer(socket => socket.on('error', () => {}))
+  const other = createServer(socket => socket.on('error', () => {}).end())
   await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
   t.teardown(() => other.close())
   t.match(await port((other.address() as AddressInfo).port), /in use\. Stop what listens there/)

@@ -48,6 +48,7 @@ t.test('the forward proxy is where the configuration says, and its absence is to
 
 t.test('a call has the token and the body that are given, and names an address where nobody answers', async t => {
   const server = createServer((req, res) => {
+    if (req.url === '/silent') return
     const { authorization, 'content-type': type } = req.headers
     res.end(JSON.stringify({ authorization, type }))
   })
@@ -61,6 +62,8 @@ t.test('a call has the token and the body that are given, and names an address w
   t.strictSame(await said({ body: {}, token: 'k' }), { authorization: 'Bearer k', type: 'application/json' })
   const nobody = await findGateway(http({}), `unix:${testdir(t)}/none.sock`)
   await t.rejects(callJson(nobody, { method: 'GET', path: '/' }), { message: /^No gateway answers .*\(ENOENT\)/ })
+  const silent = callJson(gateway, { method: 'GET', path: '/silent', withinMs: 1 })
+  await t.rejects(silent, { message: /^No gateway answers .*\(ABORT_ERR\)/ })
   const socket = connectTo(gateway, () => socket.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'))
   let answered = ''
   for await (const chunk of socket) answered += chunk
