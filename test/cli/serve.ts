@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { eventually } from '../fixtures/gateway.ts'
 import { startOrigin } from '../fixtures/origin.ts'
 import { type RunSetup, runToEnd } from '../fixtures/process.ts'
 import { startServed } from '../fixtures/served.ts'
@@ -91,22 +92,30 @@ t.test('one gateway, from a SIGHUP while it starts, which does not end it, to it
   })
 })
 
+/** The same signal twice at once is one. False: a busy machine brought the second one too late for that. */
+async function isStoppedByTwo(t: Test): Promise<boolean> {
+  const held = Promise.withResolvers<() => void>()
+  const origin = await startOrigin(t, (_req, res) => held.resolve(() => res.end('late')))
+  const gateway = await start(t)
+  const answer = proxied(gateway, origin.url).then(res => res.text())
+  answer.catch(() => {})
+  const finish = await held.promise
+  const begun = performance.now()
+  gateway.child.kill('SIGINT')
+  await gateway.shows(/"count":1,"message":"stopping/)
+  gateway.child.kill('SIGINT')
+  await t.rejects(gateway.call('GET', '/health'), 'it takes the second one before it is asked again')
+  finish()
+  const code = await gateway.ended
+  if (code === 1 && performance.now() - begun >= 1_000) return false
+  t.equal(code, 0)
+  t.equal(await answer, 'late')
+  return true
+}
+
 t.test(
   'a signal stops accepting, finishes what is in flight, and ends with 0; twice at once, as by npm, is once',
-  async t => {
-    const held = Promise.withResolvers<() => void>()
-    const origin = await startOrigin(t, (_req, res) => held.resolve(() => res.end('late')))
-    const gateway = await start(t)
-    const answer = proxied(gateway, origin.url)
-    const finish = await held.promise
-    gateway.child.kill('SIGINT')
-    await gateway.shows(/"count":1,"message":"stopping/)
-    gateway.child.kill('SIGINT')
-    await t.rejects(gateway.call('GET', '/health'), 'it takes the second one before it is asked again')
-    finish()
-    t.equal(await (await answer).text(), 'late')
-    t.equal(await gateway.ended, 0)
-  },
+  async t => void (await eventually(() => isStoppedByTwo(t), Boolean)),
 )
 
 t.test('a second signal ends at once with 1 and says how many requests were cut off', async t => {

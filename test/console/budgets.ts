@@ -2,7 +2,7 @@
 import t from 'tap'
 import { assertAccessible } from '../fixtures/axe.ts'
 import { sees, startConsole } from '../fixtures/console.ts'
-import { eventually } from '../fixtures/gateway.ts'
+import { eventually, type TestAgent } from '../fixtures/gateway.ts'
 
 const bench = await startConsole(t, {
   config: {
@@ -16,7 +16,13 @@ const bench = await startConsole(t, {
 const { reviewer, origin, signedIn, proxy, manage } = bench
 const admin = await bench.agent({ name: 'ada', roles: ['admin'], ownerId: 'people' })
 const spender = await bench.agent({ name: 'spender', ownerId: 'spenders' })
-const get = () => proxy(spender.token, `${origin.url}/x`, { headers: { Prefer: 'wait=0' } })
+/** Again while a busy machine keeps the store for over a second: budgets do not wait for longer. */
+const callOf = ({ token }: TestAgent) =>
+  eventually(
+    () => proxy(token, `${origin.url}/x`, { headers: { Prefer: 'wait=0' } }),
+    ({ status }) => status !== 503,
+  )
+const get = () => callOf(spender)
 for (let calls = 0; calls < 2; calls++) t.equal((await get()).status, 200)
 await eventually(
   async () => JSON.parse((await manage('GET', `/agents/${spender.id}/budgets`)).text),
@@ -95,9 +101,8 @@ t.test('an admin raises the budget of one who has it, and reads why another rais
 t.test('who may not raise a budget reads why before a form is sent', async t => {
   const lead = await bench.agent({ name: 'lead', roles: ['admin'], ownerId: 'desk' })
   const clerk = await bench.agent({ name: 'clerk', ownerId: 'desk' })
-  const call = () => proxy(clerk.token, `${origin.url}/x`, { headers: { Prefer: 'wait=0' } })
-  t.equal((await call()).status, 200)
-  const held = await call()
+  t.equal((await callOf(clerk)).status, 200)
+  const held = await callOf(clerk)
   t.equal(held.status, 202)
   const page = await signedIn(t, lead, { route: '/budgets/desk' })
   const why = 'You have the same owner, desk: an admin of another owner must raise it.'
