@@ -1,5 +1,6 @@
 import type { Server, ServerOptions } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
+import { Duplex } from 'node:stream'
 import type { TlsOptions } from 'node:tls'
 import type { Acceptor } from './accept.ts'
 import { type ConnectionLimits, limitConnections } from './connections.ts'
@@ -42,7 +43,7 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor) {
   const serve = <S extends Server>(server: S): S => {
     // Node would silently drop the fields beyond its own limit; readFields counts them instead.
     server.maxHeadersCount = 0
-    acceptor.serve(server)
+    acceptor.serve(keepUnsent(server))
     all.push(server)
     return server
   }
@@ -86,6 +87,25 @@ export function createServers(settings: ServerSettings, acceptor: Acceptor) {
     },
     destroyConnections: () => connections.destroy(),
   }
+}
+
+/** Node closes a connection as idle once its answer was written: at a stop, what the client has yet to take would be lost. */
+function keepUnsent(server: Server): Server {
+  let isSweeping = false
+  const sweep = server.closeIdleConnections
+  const closeIdleConnections = (): void => {
+    isSweeping = true
+    sweep.call(server)
+    isSweeping = false
+  }
+  // One function for all connections of the server.
+  function destroy(this: Duplex, error?: Error): Duplex {
+    return isSweeping && this.writableLength > 0 ? this : Duplex.prototype.destroy.call(this, error)
+  }
+  const keep = (socket: Duplex) => void Object.assign(socket, { destroy })
+  Object.assign(server, { closeIdleConnections })
+  // Of TLS there are two sockets, and node closes the second.
+  return server.prependListener('connection', keep).prependListener('secureConnection', keep)
 }
 
 function secureServer(options: ServerOptions, pair: Certificate, handshakeTimeout: number): SecureServer {

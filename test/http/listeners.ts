@@ -9,15 +9,22 @@ import { createTargetReader } from '../../src/http/request-line.ts'
 import { call } from '../fixtures/call.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
+/** More than the system keeps for a connection. */
+const large = Buffer.alloc(16_777_216)
+
 function start(t: Test, maxConnections: number) {
   let open = 0
+  const answered = Promise.withResolvers<void>()
   const acceptor = createAcceptor({
     bodyTimeoutMs: 1_000,
     viaName: undefined,
     routeOf: createTargetReader(undefined).read,
     takesWebSockets: false,
     onProxy: async () => {},
-    onManagement: async ({ res, path }) => void res.end(path),
+    async onManagement({ res, path }) {
+      res.end(path === '/large' ? large : path)
+      answered.resolve()
+    },
     report: () => {},
     counts: { refused: () => {} },
   })
@@ -41,7 +48,7 @@ function start(t: Test, maxConnections: number) {
     listener.destroy()
     return listener.drain()
   })
-  return listener
+  return { ...listener, answered: answered.promise }
 }
 
 const tcp = { host: '127.0.0.1', port: 0, setting: 'System:Server:Http' }
@@ -61,6 +68,22 @@ t.test('the limit of connections is one for all places together', async t => {
   while ((await call({ socketPath: path, path: '/free' }).catch(() => undefined))?.text !== '/free');
   second.destroy()
 })
+
+t.test(
+  'what a slow client has yet to take of its answer arrives, although no more connections are accepted',
+  async t => {
+    const listener = start(t, 2)
+    const { port } = await listener.listen(tcp)
+    const client = connect(Number(port), '127.0.0.1').pause()
+    client.write('GET /large HTTP/1.1\r\nHost: g\r\n\r\n')
+    await listener.answered
+    const drained = listener.drain()
+    let taken = 0
+    for await (const chunk of client) taken += chunk.length
+    t.ok(taken > large.length, `${taken} bytes`)
+    await drained
+  },
+)
 
 t.test('several sockets may have one port, for threads', async t => {
   const listener = start(t, 10)
