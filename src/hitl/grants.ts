@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { readingsOf } from '../base/readings.ts'
 import { type FieldError, type Refusal, refuse } from '../base/refusals.ts'
+import { overridesMethod } from '../http/method-override.ts'
 import {
   type AuditEntry,
   type GrantFilter,
@@ -142,8 +143,10 @@ async function covering({ store, clock }: GrantOptions, held: Suspension): Promi
 const isCovered = (held: Suspension, grant: GrantRecord | undefined, now: number): grant is GrantRecord =>
   grant !== undefined && grant.expiresAt > now && mayPass(held) && isFor(grant, held)
 
-function mayPass({ decision, idempotencyKey: key = '' }: Suspension): boolean {
+function mayPass({ request, decision, idempotencyKey: key = '' }: Suspension): boolean {
   if (!isGrantable(decision) || key.length > maxIdempotencyKey) return false
+  // The method of a grant would be another one than that which is carried out.
+  if (overridesMethod(locationOf(request.url).query, request.rawHeaders)) return false
   return decision.risk === null || decision.risk.score <= decision.risk.threshold
 }
 
@@ -246,12 +249,14 @@ function coversPath(item: HitlBrief, pattern: string): boolean {
   return wellFormed && matchesPath(pattern, locationOf(item.url).path)
 }
 
-/** Origin and raw path of an absolute URL, as text: nothing is decoded or repaired. */
-export function locationOf(url: string): { origin: string; path: string } {
+/** Origin, raw path and query of an absolute URL, as text: nothing is decoded or repaired. */
+export function locationOf(url: string): { origin: string; path: string; query: string } {
   const authority = url.indexOf('://') + 3
   const end = url.slice(authority).search(/[/?#]/)
   const start = end < 0 ? url.length : authority + end
-  return { origin: url.slice(0, start), path: url.slice(start).split(/[?#]/, 1)[0] || '/' }
+  const rest = url.slice(start)
+  const path = rest.split(/[?#]/, 1)[0] ?? ''
+  return { origin: url.slice(0, start), path: path || '/', query: rest.slice(path.length + 1) }
 }
 
 /**

@@ -181,6 +181,18 @@ t.test('terms out of range refuse the approval before anything is sent', async t
   t.match(await desk.queue.get(id, agent), { status: 'Pending' })
 })
 
+t.test('a request that asks its server for another method waits for a person', async t => {
+  const { grants } = await granted(t, { minutes: 10, maxUses: 9 })
+  const url = 'https://api.shop.example/v1/refunds'
+  for (const name of ['X-HTTP-Method-Override', 'x_http_method', 'X-Method-Override']) {
+    t.notOk(await uses(grants, { rawHeaders: [name, 'DELETE'] }), name)
+  }
+  for (const query of ['_method=DELETE', 'a=b&%5Fmethod=PUT', '$httpMethod=DELETE']) {
+    t.notOk(await uses(grants, { url: `${url}?${query}` }), query)
+  }
+  t.ok(await uses(grants, { url: `${url}?method=DELETE` }))
+})
+
 t.test('the path of a request is no pattern of a grant unless the reviewer says so', async t => {
   const desk = await openDesk({ directory: testdir(t) })
   t.teardown(() => desk.store.close())

@@ -2,6 +2,7 @@
 import { type Refusal, refuse } from '../../base/refusals.ts'
 import type { Target } from '../../base/target.ts'
 import type { Config } from '../../config/schema.ts'
+import { overridesMethod } from '../../http/method-override.ts'
 import { type CalledModel, calledModel, type Format, isFree, writesNothing } from '../../llm/formats.ts'
 import { type ModelRequest, maxUsage, outputOfBytes, readModelRequest } from '../../llm/model-request.ts'
 import type { ProviderAt, ProviderId } from '../../llm/providers.ts'
@@ -63,17 +64,9 @@ interface SentCall {
   readonly rawHeaders: readonly string[]
 }
 
-/** Google's servers take another method from a header field or a parameter. */
-function asksForMethod({ query = '' }: Target, rawHeaders: readonly string[]): boolean {
-  const isAsked = rawHeaders.some(
-    (name, at) => at % 2 === 0 && /^x-(?:http-method|http-method-override|method-override)$/i.test(name),
-  )
-  return isAsked || [...new URLSearchParams(query).keys()].some(name => /^\$httpmethod$/i.test(name))
-}
-
 /** @param isStream it opens a WebSocket or a tunnel, whose content is not read */
 export function kindOf({ method, target, rawHeaders }: SentCall, isStream: boolean, parts: BillParts): MeteredKind {
-  if (isStream || (method !== 'POST' && asksForMethod(target, rawHeaders))) return 'other'
+  if (isStream || (method !== 'POST' && overridesMethod(target.query ?? '', rawHeaders))) return 'other'
   if (readingMethods.has(method)) return 'free'
   const called = method === 'POST' ? calledModel(target.path) : undefined
   if (called !== undefined) return called
