@@ -9,7 +9,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleEntries, bundleOptions } from './fixtures/bundle.ts'
 import { consoleBuild } from './fixtures/console-build.ts'
@@ -142,13 +142,14 @@ async function runTests(files: readonly string[], measured: boolean): Promise<vo
   if (folder !== undefined) rmSync(folder, { recursive: true })
 }
 
-/** Divides the files among processes: those of a folder, some at a time. */
+/** Divides the files among processes: those of a folder, some at a time. What is left of several folders shares one. */
 function divided(files: readonly string[]): readonly (readonly string[])[] {
   const groups: string[][] = []
   const open = new Map<string, string[]>()
   for (const file of files) {
     const isAlone = longest.includes(file) || looksAtProcess.test(readFileSync(join(root, file), 'utf8'))
-    const kind = `${dirname(file)} ${isMeasured(file)}`
+    const [, folder] = file.split('/')
+    const kind = `${folder} ${isMeasured(file)}`
     let group = isAlone ? undefined : open.get(kind)
     if (group === undefined || group.length === mostFiles) {
       group = []
@@ -157,7 +158,22 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
     }
     group.push(file)
   }
-  return groups
+  return withRestsJoined(groups, new Set(open.values()))
+}
+
+/** Processes of the same kind: measured or not, their threads measured or not. */
+function withRestsJoined(groups: readonly string[][], rests: ReadonlySet<string[]>): readonly string[][] {
+  const joined = new Map<string, string[]>()
+  return groups.filter(group => {
+    if (!rests.has(group)) return true
+    const [first = ''] = group
+    const kind = `${isMeasured(first)} ${ofThreads.test(first)}`
+    const before = joined.get(kind)
+    const fits = before !== undefined && before.length + group.length <= mostFiles
+    if (fits) before.push(...group)
+    else joined.set(kind, group)
+    return !fits
+  })
 }
 
 /** Runs the files, some at a time, and counts their tests. A line for each file, and what a failed one had to say. */

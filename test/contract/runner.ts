@@ -49,6 +49,8 @@ const faults: Readonly<Record<string, string>> = {
   'a file that cannot be read': 'const t = 1',
   'a file that throws': `${good}; throw new Error('boom')`,
   'an error that nobody catches': `t.test('x', async t => { t.pass(); setImmediate(() => { throw new Error('boom') }); await new Promise(done => setTimeout(done, 50)) })`,
+  'a rejection that nobody catches': `t.test('x', async t => { t.pass(); Promise.reject(new Error('boom')); await new Promise(done => setTimeout(done, 50)) })`,
+  'an error after the test that caused it': `t.test('x', async t => { t.pass(); setTimeout(() => { throw new Error('boom') }, 10) }); t.test('y', async t => { t.pass(); await new Promise(done => setTimeout(done, 50)) })`,
   'an error in a teardown': `t.test('x', async t => { t.pass(); t.teardown(() => { throw new Error('boom') }) })`,
   'an error in the teardown of the file': `t.teardown(() => { throw new Error('boom') }); ${good}`,
   'an assertion after the end': `let late; t.test('x', async t => { late = t; t.pass() }); t.test('y', async t => { t.pass(); late.pass() })`,
@@ -61,6 +63,11 @@ for (const [index, name] of Object.keys(faults).entries()) {
     t.strictSame(results[2 * index + 1], [1, 0])
   })
 }
+
+t.test('an error that nobody catches is of the test that runs, not of those that wait', async t => {
+  const cause = `t.test('x', async t => { t.pass(); setImmediate(() => { throw new Error('boom') }); await new Promise(done => setTimeout(done, 50)) })`
+  t.strictSame(await run(`${cause}; ${good}; ${good}`), [[2, 1]])
+})
 
 const ends: Readonly<Record<string, string>> = {
   'that ends the process': `t.test('x', async () => process.exit(0))`,
