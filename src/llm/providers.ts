@@ -12,6 +12,7 @@ const hosts = {
   anthropic: ['api.anthropic.com'],
   google: [
     ...['generativelanguage.googleapis.com', 'generativelanguage.mtls.googleapis.com'],
+    ...['content-generativelanguage.googleapis.com', 'firebasevertexai.googleapis.com'],
     ...['aiplatform.googleapis.com', 'aiplatform.mtls.googleapis.com'],
   ],
   aws: [],
@@ -44,7 +45,8 @@ export const providerIds: readonly ProviderId[] = keysOf(hosts)
 const regionalHosts: readonly (readonly [ProviderId, RegExp])[] = [
   ['google', /^[a-z0-9-]+-aiplatform(?:\.mtls)?\.googleapis\.com$/],
   ['google', /^aiplatform\.[a-z0-9-]+\.rep\.googleapis\.com$/],
-  ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/],
+  ['aws', /^(?:vpce-[a-z0-9-]+\.)?bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.(?:vpce\.)?amazonaws\.(?:com|com\.cn|eu)$/],
+  ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.api\.(?:aws|amazonwebservices\.com\.cn)$/],
   ['aws', /^bedrock-mantle\.[a-z0-9-]+\.api\.aws$/],
 ]
 

@@ -18,7 +18,12 @@ const providers = [
   ...['https://bedrock-runtime-fips.us-east-1.amazonaws.com/', 'https://api.cohere.com/', 'https://ollama.com/'],
   ...['https://bedrock-mantle.us-east-1.api.aws/', 'https://generativelanguage.mtls.googleapis.com/'],
   ...['https://aiplatform.mtls.googleapis.com/', 'https://europe-west4-aiplatform.mtls.googleapis.com/'],
-  // T77: the same servers answer at other ports too.
+  // T77: the same servers answer at other names, and at other ports.
+  ...['https://bedrock-runtime.us-east-1.api.aws/', 'https://bedrock-runtime-fips.us-east-1.api.aws/'],
+  ...['https://vpce-0a1b-x2.bedrock-runtime.eu-west-1.vpce.amazonaws.com/'],
+  ...['https://bedrock-runtime.cn-north-1.amazonaws.com.cn/', 'https://bedrock-runtime.eusc-de-east-1.amazonaws.eu/'],
+  ...['https://bedrock-runtime.cn-north-1.api.amazonwebservices.com.cn/'],
+  ...['https://content-generativelanguage.googleapis.com/', 'https://firebasevertexai.googleapis.com/'],
   ...['https://api.openai.com:8443/', 'http://api.openai.com:443/', 'https://api.anthropic.com:2053/'],
   ...['http://vllm.internal:8000/', 'https://a.models.test/', 'http://127.0.0.1:11434/'],
 ]
@@ -26,6 +31,7 @@ const providers = [
 const others = [
   ...['https://api.openai.com.evil.test/', 'https://notapi.openai.com/'],
   ...['https://openai.azure.com.evil.test/', 'https://storage.eu.rep.googleapis.com/', 'https://s3.amazonaws.com/'],
+  ...['https://bedrock-runtime.us-east-1.api.aws.evil.test/', 'https://x.bedrock-runtime.us-east-1.amazonaws.com/'],
   ...['https://bedrock-runtime.a.b.amazonaws.com/', 'https://x.evil.test/-aiplatform.googleapis.com'],
   ...['http://vllm.internal/', 'http://vllm.internal:8001/', 'https://a.models.test:8443/', 'https://models.test/'],
 ]
