@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, symlinkSync } from 'node:fs'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const read = (name: string) => readFileSync(join(root, name), 'utf8')
 /** The pages whose commands belong to the tour: they run in this order, in one shell. */
 const toured = [
   read('README.md'),
-  ...['running', 'metrics', 'agents', 'sign-in'].map(name => read(`docs/${name}.md`)),
+  ...['running', 'metrics', 'agents', 'sign-in', 'budgets'].map(name => read(`docs/${name}.md`)),
 ].join('\n')
 
 /** A command block of the tour, and what the page says that it prints; undefined where that depends on the upstream. */
@@ -31,9 +31,12 @@ const steps: readonly Step[] = [...toured.matchAll(block)].map(([, any, script =
 /** A folder like a fresh clone, with data of its own. */
 function folder(t: Test): string {
   const directory = testdir(t)
-  for (const name of ['src', 'node_modules', 'package.json', 'openapi.json', 'policies', 'gateway.yaml']) {
+  for (const name of ['src', 'node_modules', 'package.json', 'openapi.json', 'policies']) {
     symlinkSync(join(root, name), join(directory, name))
   }
+  // The reader of docs/budgets.md adds the first budget to the settings.
+  const [, budget = ''] = /^## A first budget[\s\S]*?^```yaml\n([\s\S]*?)^```/m.exec(read('docs/budgets.md')) ?? []
+  writeFileSync(join(directory, 'gateway.yaml'), `${read('gateway.yaml')}\n${budget}`)
   return directory
 }
 
@@ -90,6 +93,7 @@ t.test(
       text = ''
       const script = step.script
         .replaceAll('7080', String(port))
+        .replaceAll(/^agent-gateway /gm, 'npm run -s agent-gateway -- ')
         .replaceAll('https://api.example.com', 'http://127.0.0.1:9000')
         .replaceAll('9000', String(upstream))
       // The first step starts a server in the background; a reader takes longer than it does.

@@ -1,6 +1,7 @@
 import { fieldOf } from '../language/condition.ts'
 import { type Field, hideValue } from '../language/fields/fields.ts'
 import type { Condition, Node, Rule } from '../language/model.ts'
+import { findOperator } from '../language/operators/operators.ts'
 import type { Facts } from '../request/facts.ts'
 import { Messages, typeName } from '../values/path.ts'
 import { True, Unreadable, unreadable } from '../values/truth.ts'
@@ -22,7 +23,9 @@ function describeCondition(condition: Condition): string {
   const { field, operator, value } = condition
   const shown = value.length > longestValue ? `${value.slice(0, longestValue - 1)}…` : value
   const quantifier = condition.quantifier === 'all' ? ' (all)' : ''
-  return `${field} ${operator} ${JSON.stringify(shown)}${quantifier}`
+  // A list is JSON as it is.
+  const isList = value.startsWith('[') && findOperator(operator)?.form.takesList === true
+  return `${field} ${operator} ${isList ? shown : JSON.stringify(shown)}${quantifier}`
 }
 
 /** The conditions that made a rule match, each with the value it saw. */
