@@ -58,7 +58,11 @@ export const refusalKinds = {
     'Policy could not be evaluated',
     'The policy could not be evaluated, so the request was refused.',
   ),
-  egress_denied: kind(403, 'Destination not allowed', 'The gateway does not connect to this destination.'),
+  egress_denied: kind(
+    403,
+    'Destination not allowed',
+    'The gateway does not connect to this destination. Its log says why.',
+  ),
   credential_conflict: kind(
     403,
     'Credential conflict',
@@ -155,7 +159,11 @@ export const refusalKinds = {
   ),
   request_timeout: kind(408, 'Request timeout', 'The request did not arrive in time.'),
   internal: kind(500, 'Internal error', 'The gateway failed. The log has the cause.'),
-  upstream_failed: kind(502, 'Upstream failed', 'The upstream could not be reached, or the connection broke.'),
+  upstream_failed: kind(
+    502,
+    'Upstream failed',
+    'The upstream could not be reached, or the connection broke. The log of the gateway says why.',
+  ),
   tool_list_unreadable: kind(
     502,
     'Tool list unreadable',

@@ -44,7 +44,10 @@ t.test('a failure is named by kind where the name can only be public; it is coun
     failure: 'name_not_found',
     detail: 'The host name of the upstream was not found.',
   })
-  const generic = { code: 'upstream_failed', detail: 'The upstream could not be reached, or the connection broke.' }
+  const generic = {
+    code: 'upstream_failed',
+    detail: 'The upstream could not be reached, or the connection broke. The log of the gateway says why.',
+  }
   for (const url of ['http://db.internal/', 'http://closed.test:1/']) {
     const problem = await ask(url)
     t.match(problem, generic, url)
