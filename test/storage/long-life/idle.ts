@@ -10,12 +10,12 @@ import { longLife, postgresSql } from '../../fixtures/long-life.ts'
 import { createSchema } from '../../fixtures/postgres.ts'
 import { measureAll } from './server.ts'
 
-const texts = new Set<string>()
+const texts: string[] = []
 const { query } = pg.Client.prototype
 /** Each statement of this process goes through it: a text, or an object that has one. */
 pg.Client.prototype.query = function noting(this: pg.Client, ...given: unknown[]) {
   const [first] = given
-  texts.add(typeof first === 'string' ? first : (first as { text: string }).text)
+  texts.push(typeof first === 'string' ? first : (first as { text: string }).text)
   return Reflect.apply(query, this, given)
 } as typeof query
 
@@ -51,10 +51,12 @@ t.test('a gateway that nobody calls asks nothing that is not bounded', async t =
     update grants set uses = "maxUses" where id like '%1';
     update grants set "expiresAt" = 1 where id like '%2'`)
   const Webhooks = [{ Url: 'http://127.0.0.1:9/', Secret: 'a-secret-of-a-webhook-that-is-long' }]
+  texts.length = 0
   await startGateway(t, { config: { ...onDatabase(settings), HumanInTheLoop: { Webhooks } } })
-  texts.clear()
-  const missing = () => awaited.filter(one => ![...texts].some(text => one.test(text)))
+  const started = texts.length
+  // On a busy machine some timer comes before the start is over.
+  const missing = () => awaited.filter(one => !texts.some(text => one.test(text)))
   await eventually(missing, list => list.length === 0)
-  const unknown = [...texts].filter(text => !measured.has(text) && !plain.test(text))
+  const unknown = [...new Set(texts.slice(started))].filter(text => !measured.has(text) && !plain.test(text))
   t.strictSame(unknown, [])
 })
