@@ -35,26 +35,32 @@ const spentOf = async (budget: string): Promise<number> =>
   (await settings.admin.query('select sum(spent)::integer as spent from spend where budget = $1', [budget])).rows[0]
     .spent
 
+/** What is spent and was no call. */
+const forfeitedOf = async (budget: string): Promise<number> =>
+  (await settings.admin.query('select sum(spent - calls)::integer as lost from spend where budget = $1', [budget]))
+    .rows[0].lost
+
 t.test('calls at once through two gateways pass as often as the limit says', async t => {
   const agent = await a.agent({ ownerId: 'few' })
   const codes = await Promise.all(Array.from({ length: 40 }, (_, n) => codeOf(n % 2 === 0 ? a : b, agent)))
   let passed = codes.filter(code => code === '').length
-  t.ok(passed <= 12, `${passed} passed`)
   // What one of them had leased ahead comes back.
-  await eventually(
-    async () => {
-      if ((await codeOf(a, agent)) === '') passed += 1
-      return passed
-    },
-    count => count >= 12,
-  )
   for (const at of [a, b]) {
     await eventually(
-      () => codeOf(at, agent),
+      async () => {
+        const code = await codeOf(at, agent)
+        if (code === '') passed += 1
+        return code
+      },
       code => code === '429 budget_exceeded',
     )
   }
-  t.equal(passed, 12)
+  t.ok(passed <= 12, `${passed} passed`)
+  // On a machine that is busy a gateway may be taken for gone, and what it had leased counts as spent.
+  await eventually(
+    async () => passed + (await forfeitedOf('few')),
+    count => count === 12,
+  )
 })
 
 t.test('a gateway without calls gives its lease back', async t => {
