@@ -93,25 +93,25 @@ const isSpace = (code: number | undefined): boolean => code === 32 || code === 1
 /** -1: it does not end here. The end of a number or a text is the mark behind it. */
 export function endOfValue(text: Buffer, from: number): number {
   let depth = 0
-  for (let at = nextMark(text, from); at >= 0; at = nextMark(text, at + 1)) {
+  // A loop of its own: a call of `nextMark` for each mark takes three times as long.
+  for (let at = from; at < text.length; at++) {
     const code = text[at]!
-    if (code === openBrace || code === openBracket) depth++
-    else if (depth === 0) return at
-    else if (code !== comma && --depth === 0) return at + 1
+    if (code === quote) {
+      at = closingQuote(text, at + 1)
+      if (at < 0) return -1
+    } else if (marks[code] === 1) {
+      if (code === openBrace || code === openBracket) depth++
+      else if (depth === 0) return at
+      else if (code !== comma && --depth === 0) return at + 1
+    }
   }
   return -1
 }
 
 /** How many elements the list has that is the whole of a text. An empty one has one. */
 export function elementsIn(text: Buffer): number {
-  let depth = 0
-  let elements = 1
-  for (let at = nextMark(text, 0); at >= 0; at = nextMark(text, at + 1)) {
-    const code = text[at]!
-    if (code === openBrace || code === openBracket) depth++
-    else if (code !== comma) depth--
-    else if (depth === 1) elements++
-  }
+  let elements = 0
+  for (let at = 0; at >= 0 && at < text.length - 1; elements++) at = behindSpace(text, endOfValue(text, at + 1))
   return elements
 }
 

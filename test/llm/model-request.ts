@@ -113,6 +113,8 @@ t.test('T77 each prompt of a list is answered', async t => {
   ]
   t.strictSame(prompts.map(copiesOf), [2, 2, 2, 2, 6, 6, 2, 2])
   t.equal(copiesOf(Array(20_000).fill('a')), 40_000, 'however long it is')
+  const spaced = Buffer.from('{"prompt": [ [1, 2] , {"a": [","]} , "b" , true ] }')
+  t.equal(readModelRequest(calledModel('/v1/completions')!, spaced)?.copies, 4)
 })
 
 t.test('T77 models that a provider may take in place of the first one are read', async t => {
