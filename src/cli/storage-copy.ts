@@ -104,6 +104,9 @@ function folderOf(given: string | undefined): string {
   return resolve(given)
 }
 
+/** Longer than gateways wait for the database: no request waits for a copy. */
+const timeoutSeconds = 10
+
 interface CopyTarget {
   readonly to?: string | undefined
   readonly schema: string
@@ -120,7 +123,7 @@ function settingsOf(shell: Shell, { to, schema, tls, 'ca-file': caFile }: CopyTa
   const problem = schemaName(schema)
   if (problem !== undefined) throw new StartupError(`--schema: ${problem}`)
   if (tls !== 'VerifyFull' && tls !== 'Off') throw new StartupError('--tls: must be VerifyFull or Off')
-  return { connectionString, schema, tls, caFile, poolSize: 1 }
+  return { connectionString, schema, tls, caFile, poolSize: 1, timeoutSeconds }
 }
 
 /** The problem in the words of this command, which reads no settings of the database. */

@@ -62,7 +62,7 @@ t.test('three first starts at once make one admin', async t => {
 
 t.test('a gateway that is cut off is fenced before the other answers, and serves again when it is back', async t => {
   const origin = await startOrigin(t)
-  const settings = { ...(await createSchema(t)), timeoutSeconds: 2 }
+  const settings = await createSchema(t)
   const url = new URL(settings.connectionString)
   const line = await startTcpProxy(t, Number(url.port))
   url.port = String(line.port)
