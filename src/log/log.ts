@@ -72,6 +72,8 @@ export interface LogFields {
   readonly credential?: string | undefined
   /** Names of the budgets that count the call, or of the one that refused it, with commas. */
   readonly budget?: string | undefined
+  /** Money that these were charged where the answer does not tell the cost. */
+  readonly charged?: number | undefined
   /** How a proxied request ended: forwarded, refused, suspended, aborted by the client, broken by the upstream. */
   readonly ending?: string | undefined
   /** Limit that was reached: a value of the label of `agent_gateway_limits_reached_total`. */

@@ -129,6 +129,7 @@ export class Exchange {
   spend: SpendReservation | undefined = undefined
   spent: SpendFacts | undefined = undefined
   budget: string | undefined = undefined
+  charged: number | undefined = undefined
   unpriced: string | undefined = undefined
   /** The budget at whose limit it is held, once its decision says so. */
   heldBudget: HeldBudget | undefined = undefined

@@ -190,6 +190,8 @@ function finish(exchange: Exchange, parts: Parts): void {
   }
   exchange.ending ??= 'aborted'
   const at = parts.clock.steady()
+  // The log tells what an answer that broke off was charged.
+  releaseSpend(exchange, parts)
   for (const listener of parts.ends) {
     try {
       listener.ended(exchange, at)

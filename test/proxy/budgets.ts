@@ -306,6 +306,13 @@ t.test('a client that leaves a stream is charged with an estimate', async t => {
     )
   }
   t.equal(code(await chat(agent)), 'budget_exceeded')
+  const charged = gateway.log.flatMap(line => (line['agentId'] === agent.id ? [Number(line['charged'] ?? 0)] : []))
+  const [{ spent }] = await spentOf(agent)
+  t.equal(
+    charged.reduce((sum, one) => sum + one, 0),
+    spent,
+    'the lines of the calls have the estimates',
+  )
 })
 
 t.test('a WebSocket to a provider cannot be metered', async t => {

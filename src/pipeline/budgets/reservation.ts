@@ -24,6 +24,8 @@ export interface Spender {
   spend: SpendReservation | undefined
   /** Names of the budgets that count it, or of the one that refused it, for the log. */
   budget: string | undefined
+  /** Money that was charged and that the answer does not tell: an estimate, or the price of a call. For the log. */
+  charged: number | undefined
   /** Model that was refused because it has no price, for the log. */
   unpriced: string | undefined
 }
@@ -64,6 +66,7 @@ export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted
   if (spend === undefined || budgets === undefined) return
   call.spend = undefined
   const cost = spend.isSent && spend.billed !== unbilled ? costOf(spend, end, budgets) : unsent
+  if (cost !== unsent && (cost.isEstimated || spend.billed.kind === 'fixed')) call.charged = cost.money
   for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
 }
 

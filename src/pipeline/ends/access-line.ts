@@ -14,9 +14,12 @@ export const accessListener = (parts: EndParts): EndListener => ({
   opened: exchange =>
     parts.log.line(callMembers(exchange, parts) + decidedMembers(exchange, parts), openedWords(exchange)),
   unused: tunnel => parts.log.line(unusedMembers(tunnel), 'tunnel without a request'),
-  replayed({ requestId, agentId, hitlId, usage, budget }) {
+  replayed({ requestId, agentId, hitlId, usage, budget, charged }) {
     const members = `"agentId":"${agentId}"${plain('requestId', requestId)}${plain('hitlId', hitlId)}`
-    parts.log.line(members + plain('budget', budget) + usageMembers(usage), 'usage of an approved request')
+    parts.log.line(
+      members + plain('budget', budget) + chargedMember(charged) + usageMembers(usage),
+      'usage of an approved request',
+    )
   },
 })
 
@@ -40,9 +43,13 @@ function lineOf(exchange: Exchange, ms: number, parts: EndParts): string {
     number('bytesOut', exchange.bytesDown) +
     plain('credential', namesOf(exchange.credentials)) +
     plain('budget', exchange.budget) +
+    chargedMember(exchange.charged) +
     (exchange.meter === undefined ? text('model', exchange.unpriced) : usageMembers(exchange.meter.usage))
   )
 }
+
+const chargedMember = (money: number | undefined): string =>
+  money === undefined ? '' : number('charged', Math.round(money * 1e9) / 1e9)
 
 function usageMembers(usage: CallUsage | undefined): string {
   if (usage === undefined) return ''

@@ -52,6 +52,7 @@ export interface MeteredReplay {
   /** Undefined when nothing reads it, and when it got no answer. */
   readonly usage: CallUsage | undefined
   readonly budget: string | undefined
+  readonly charged: number | undefined
 }
 
 export interface AnsweredCall {

@@ -39,6 +39,7 @@ export class ApprovedCall implements Call {
   credentials: readonly PickedCredential[] | undefined = undefined
   spend: SpendReservation | undefined = undefined
   budget: string | undefined = undefined
+  charged: number | undefined = undefined
   unpriced: string | undefined = undefined
   /** Reads what it uses; undefined when nothing does. */
   meter: UsageMeter | undefined = undefined

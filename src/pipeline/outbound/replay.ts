@@ -196,12 +196,15 @@ class Replay implements UpstreamHandler {
 
   /** @param isWhole the answer came whole */
   #noteUsage(isWhole: boolean): void {
-    const { meter, context, requestId, budget } = this.#call
+    const { meter, context, requestId } = this.#call
     const usage = meter?.end(isWhole)
     settleSpend(this.#call, { status: this.#status, meter, isWhole }, this.#parts)
+    const { budget, charged } = this.#call
     if (usage === undefined && budget === undefined) return
     const { agentId, hitlId } = context
-    for (const listener of this.#parts.ends) listener.replayed?.({ requestId, agentId, hitlId, usage, budget })
+    for (const listener of this.#parts.ends) {
+      listener.replayed?.({ requestId, agentId, hitlId, usage, budget, charged })
+    }
   }
 
   /** The refusal for the reviewer. Counts the failure. */
