@@ -126,8 +126,10 @@ t.test('a model without a price has no cost, and is counted', async t => {
 t.test('a call of a model asks for an answer without compression; other calls ask as the agent does', async t => {
   sends(chat.type, chat.bytes)
   const headers = { 'Accept-Encoding': 'gzip' }
-  for (const path of [paths.openai, '/v1/files', '/v1/messages/count_tokens']) await post(path, { headers })
-  await gateway.proxy(token, origin.url + paths.openai, { headers })
+  await linesOf(gateway, 4, async () => {
+    for (const path of [paths.openai, '/v1/files', '/v1/messages/count_tokens']) await post(path, { headers })
+    await gateway.proxy(token, origin.url + paths.openai, { headers })
+  })
   const asked = origin.seen.slice(-4).map(seen => seen.headers['accept-encoding'])
   t.strictSame(asked, ['identity', 'gzip', 'gzip', 'gzip'])
 })
@@ -254,7 +256,7 @@ t.test('a virtual host and the forward proxy have the same meter', async t => {
     await call(forward.forwardPort, origin.url + paths.openai, `127.0.0.1:${origin.port}`, 'Proxy-Authorization')
   })
   for (const line of lines) t.match(line, { usage: 'read', tokensIn: 1_204, tokensOut: 400, model: chat.model })
-  t.equal(lines[1]?.road, 'forward')
+  t.ok(lines.some(({ road }) => road === 'forward'))
 })
 
 t.test('an approved request is metered, and has a line of its own', async t => {

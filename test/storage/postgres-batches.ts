@@ -170,14 +170,14 @@ t.test('a COMMIT that was held up commits none of its writes later', async t => 
 })
 
 t.test('a write that is given up ends none of those that share its transaction', async t => {
-  // Each is given up after 1.2 s, and the server ends a transaction that is idle for 0.8 s.
-  const { proxy, store } = await openProxied(t, { timeoutSeconds: 1.6 })
+  // Each is given up after 1.05 s, and the server ends a transaction that is idle for 1 s.
+  const { proxy, store } = await openProxied(t, { timeoutSeconds: 1.4 })
   const share = async (round: number) => {
     proxy.onSend = data => !data.includes('commit\0')
     const first = busy(store, round)
     const old = suspend(store, `old ${round}`, { agentId: 'a1' })
     // The younger one comes while the older one waits, and has time left when that one is given up.
-    await sleep(600)
+    await sleep(500)
     const young = suspend(store, `young ${round}`, { agentId: 'a2' })
     proxy.release()
     const [freed, given] = await Promise.allSettled([first, old])

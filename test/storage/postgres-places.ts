@@ -6,7 +6,7 @@ import { createSchema } from '../fixtures/postgres.ts'
 import { suspend } from './contract/samples.ts'
 
 t.test('calls of agents that wait for items do not fill the line in which people wait', async t => {
-  const { admin, ...settings } = { ...(await createSchema(t)), timeoutSeconds: 2 }
+  const { admin, ...settings } = await createSchema(t)
   const store = await openPostgresStore({ settings: { ...settings, poolSize: 2 } })
   t.teardown(() => store.close())
   await suspend(store, 'h1')

@@ -21,10 +21,10 @@ const maxPrepared = 300
 
 /**
  * Limits that the server keeps, milliseconds: a gateway that was stopped in a transaction holds its locks no longer, and
- * what nobody waits for any more ends. It ends before others give up their wait for its locks.
+ * what nobody waits for any more ends.
  */
 export const serverLimits = (timeoutMs: number) => ({
-  idle_in_transaction_session_timeout: timeoutMs * 0.5,
+  idle_in_transaction_session_timeout: 1_000,
   lock_timeout: timeoutMs * 0.6,
   statement_timeout: timeoutMs * 2.5,
   client_connection_check_interval: 1_000,
