@@ -89,6 +89,8 @@ export async function run(shell: Shell): Promise<number> {
   if (values.tests !== undefined && made.tests !== undefined) await writeFile(values.tests, made.tests)
   const { used, allowed, held, hosts, leftOut, warnings, incompleteSince } = made
   shell.complain(`requests: ${used} used, ${allowed} allowed, ${held} held`)
+  if (used > 0 && allowed === 0)
+    shell.complain('no request is allowed yet: propose again after another day, or edit the policy')
   for (const { origin, causes } of hosts) shell.complain(`look at ${origin}: ${causes.join(', ')}`)
   for (const { cause, count } of leftOut) shell.complain(`left out: ${count} x ${cause}`)
   if (incompleteSince) shell.complain(`not complete: requests were not recorded since ${incompleteSince}`)

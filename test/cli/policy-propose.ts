@@ -61,6 +61,13 @@ t.test('whole requests give rules with bodies', async t => {
   t.equal(rules[0].effect, 'Allow')
 })
 
+t.test('on the first day nothing is allowed, and what to do is said', async t => {
+  const said = 'no request is allowed yet: propose again after another day'
+  const first = testdir(t, { log: lines({ path: '/users/1', ...day(1) }) })
+  t.match((await propose('--log', `${first}/log`)).err, said)
+  t.notMatch((await propose('--log', `${testdir(t, { log: access })}/log`)).err, said)
+})
+
 t.test('a policy is narrowed to what was seen', async t => {
   const policy = `
 name: reader

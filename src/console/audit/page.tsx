@@ -50,7 +50,7 @@ export const AuditPage: Page = () => {
               <Empty
                 title={list.next === null ? 'No entry matches' : 'No entry matches among those that were looked at'}
               >
-                <p>Action, actor and subject must match whole.</p>
+                <p>A subject is found by its whole id or name.</p>
               </Empty>
             ) : (
               <ol class="records" reversed aria-label="Entries, latest first" aria-busy={reading.isReading}>
