@@ -274,7 +274,7 @@ t.test('limits of Upgrade* hold for tunnels too', async t => {
   const own = await startTunnels(t, { Proxy: { UpgradeIdleSeconds: 1 } })
   const client = await secureIn(await openTunnel(t, own, { to, authorization: await bearer(own.agent()) }), 'idp.test')
   t.equal(await client.closed(), '')
-  t.ok(own.log.some(({ limit }) => limit === 'upgrade_idle'))
+  t.ok(await eventually(() => own.log.some(({ limit }) => limit === 'upgrade_idle'), Boolean))
 })
 
 t.test('the start warns of a credential for a host that is not opened', async t => {
