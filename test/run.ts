@@ -161,8 +161,12 @@ function divided(files: readonly string[]): readonly (readonly string[])[] {
   return withRestsJoined(groups, new Set(open.values()))
 }
 
-/** Processes of the same kind: measured or not, their threads measured or not. */
+/**
+ * Processes of the same kind: measured or not, their threads measured or not. A short run, as that of a fleet, is over sooner
+ * with more of them side by side.
+ */
 function withRestsJoined(groups: readonly string[][], rests: ReadonlySet<string[]>): readonly string[][] {
+  if (groups.length < 5 * jobs) return groups
   const joined = new Map<string, string[]>()
   return groups.filter(group => {
     if (!rests.has(group)) return true
