@@ -83,8 +83,15 @@ for (const [name, body] of Object.entries(ends)) {
   })
 }
 
-t.test('a process that ends badly is a failure of its last file', async t => {
-  const [before, last] = await run(good, `process.on('exit', () => process.kill(process.pid, 'SIGKILL')); ${good}`)
-  t.strictSame(before, [1, 0])
-  t.ok(last![1] > 0)
-})
+const badEnds: Readonly<Record<string, string>> = {
+  'ends badly': `process.on('exit', () => process.kill(process.pid, 'SIGKILL'))`,
+  'meets an error at its end': `process.on('exit', () => { throw new Error('boom') })`,
+}
+
+for (const [name, body] of Object.entries(badEnds)) {
+  t.test(`a process that ${name} is a failure of its last file`, async t => {
+    const [before, last] = await run(good, `${body}; ${good}`)
+    t.strictSame(before, [1, 0])
+    t.ok(last![1] > 0)
+  })
+}
