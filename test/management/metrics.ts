@@ -25,7 +25,7 @@ t.test('counters count what happened', async t => {
   })
   const gateway = await startGateway(t, {
     // A shared rate lets one request more pass while the database is asked.
-    config: { System: { RateLimit: { Burst: 6, RequestsPerMinute: 1 } }, Fleet: { RateLimits: 'PerGateway' } },
+    config: { System: { RateLimit: { Burst: 7, RequestsPerMinute: 1 } }, Fleet: { RateLimits: 'PerGateway' } },
     alone: 'metrics are a gateway’s own',
   })
   const { token } = await gateway.agent({ policyName: await gateway.policy({ name: 'p', default: 'Allow', rules }) })
