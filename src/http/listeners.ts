@@ -90,16 +90,12 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor) {
     /** Stops accepting and resolves when the last connection is closed. */
     async drain() {
       acceptor.drain()
-      const closed = servers.all.map(server => new Promise<void>(resolve => server.close(() => resolve())))
+      // An adopted connection carries one call, which may not have been read yet: it ends by itself.
+      const others = servers.all.filter(server => server !== adopting)
+      const closed = closeAll(others, () => adopted.size > 0)
       for (const remove of removals.splice(0)) remove()
-      const gone = Promise.withResolvers<void>()
-      // A connection becomes idle only after its last answer: repeat until all are closed.
-      const sweeper = setInterval(() => {
-        for (const server of servers.all) server.closeIdleConnections()
-        if (adopted.size === 0) gone.resolve()
-      }, 100)
-      if (adopted.size === 0) gone.resolve()
-      await Promise.all([...closed, gone.promise]).finally(() => clearInterval(sweeper))
+      await closed
+      if (adopted.size === 0) adopting?.close()
     },
     /** Closes every connection at once. */
     destroy() {
@@ -107,6 +103,19 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor) {
       for (const { connection } of adopted.all()) connection.destroy()
     },
   }
+}
+
+/** Resolves when all connections of the servers are closed, and nothing else is left. */
+async function closeAll(servers: readonly Server[], isLeft: () => boolean): Promise<void> {
+  const closed = servers.map(server => new Promise<void>(resolve => server.close(() => resolve())))
+  const gone = Promise.withResolvers<void>()
+  // A connection becomes idle only after its last answer: repeat until all are closed.
+  const sweeper = setInterval(() => {
+    for (const server of servers) server.closeIdleConnections()
+    if (!isLeft()) gone.resolve()
+  }, 100)
+  if (!isLeft()) gone.resolve()
+  await Promise.all([...closed, gone.promise]).finally(() => clearInterval(sweeper))
 }
 
 async function listenTcp<S extends NetServer>(server: S, endpoint: TcpEndpoint): Promise<S> {

@@ -2,10 +2,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { MessageChannel } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { createAcceptor } from '../../src/http/accept.ts'
 import { createListener } from '../../src/http/listeners.ts'
 import { createTargetReader } from '../../src/http/request-line.ts'
+import { PortStream } from '../../src/threads/port-stream.ts'
 import { call } from '../fixtures/call.ts'
 import { testdir } from '../fixtures/testdir.ts'
 
@@ -108,4 +111,15 @@ t.test('an impossible address is reported in one line', async t => {
   const listening = listener.listen({ ...tcp, host: '::1' })
   if (loopback.includes('::1')) t.match((await listening).url, /^http:\/\/\[::1\]:\d+$/)
   else await t.rejects(listening, { message: '::1 is not an address of this machine. Set System:Server:Http:Host.' })
+})
+
+t.test('a call that another thread passes on as the listener drains is answered', async t => {
+  const listener = start(t, 2)
+  const { port1, port2 } = new MessageChannel()
+  const there = new PortStream(port1)
+  listener.adopt(new PortStream(port2))
+  const drained = listener.drain()
+  there.write('GET /passed HTTP/1.1\r\nHost: g\r\n\r\n')
+  t.match(await text(there), /^HTTP\/1\.1 200 .*passed$/s)
+  await drained
 })
