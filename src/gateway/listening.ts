@@ -156,6 +156,7 @@ function withTunnels(
       connectTo: refuseInnerTunnel,
       onUnreadable: socket => interception.notHttp(tunnelOf(socket)),
     }),
+    'calls',
   )
   interception.serve(connection => inner.adopt(connection))
   return {

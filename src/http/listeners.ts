@@ -47,8 +47,12 @@ interface Adopted extends Slotted {
   readonly connection: Duplex
 }
 
-/** Listens at any number of endpoints; one acceptor takes the requests of all of them. */
-export function createListener(settings: ServerSettings, acceptor: Acceptor) {
+/**
+ * Listens at any number of endpoints; one acceptor takes the requests of all of them.
+ *
+ * @param adopts what an adopted connection carries: one call, or calls one after another
+ */
+export function createListener(settings: ServerSettings, acceptor: Acceptor, adopts: 'call' | 'calls' = 'call') {
   const servers = createServers(settings, acceptor)
   /** Functions that remove the files of closed unix sockets. */
   const removals: (() => void)[] = []
@@ -90,8 +94,8 @@ export function createListener(settings: ServerSettings, acceptor: Acceptor) {
     /** Stops accepting and resolves when the last connection is closed. */
     async drain() {
       acceptor.drain()
-      // An adopted connection carries one call, which may not have been read yet: it ends by itself.
-      const others = servers.all.filter(server => server !== adopting)
+      // One call may not have been read yet, and its connection ends by itself.
+      const others = servers.all.filter(server => server !== adopting || adopts === 'calls')
       const closed = closeAll(others, () => adopted.size > 0)
       for (const remove of removals.splice(0)) remove()
       await closed
