@@ -99,8 +99,9 @@ export function readModelRequest({ format, model }: CalledModel, body: Buffer): 
   const numbers = requestNames[format]
   const members = topMembers(body, numbers.names)
   if (members === undefined) return undefined
-  const output = highestOutput(members, numbers.output)
-  const copies = highest(members, numbers.copies)
+  const changed = withFallbacks(members)
+  const output = highestIn(changed.map(each => highest(each, numbers.output, true)))
+  const copies = highestIn(changed.map(each => highest(each, numbers.copies) ?? 1))
   const named = members.get('model') ?? undefined
   const fallbacks = fallbackModels(name => members.get(name))
   if (output === 'odd' || copies === 'odd' || !isModel(named) || !fallbacks?.every(isModel)) return undefined
@@ -140,7 +141,7 @@ const modelsOf = (model: string | undefined, fallbacks: readonly string[]): Mode
 const maxRepeated = 2_048
 
 /** Whether the answer could repeat so much behind its usage that this is not read, or another usage. */
-function hidesUsage(members: ReadonlyMap<string, unknown>): boolean {
+function hidesUsage(members: RequestMembers): boolean {
   if (!repeated.some(name => members.has(name))) return false
   const text = JSON.stringify(repeated.map(name => members.get(name)))
   return Buffer.byteLength(text) > maxRepeated || text.includes('"usage":{')
@@ -154,11 +155,7 @@ const isModel = (value: unknown): value is string | undefined =>
  *
  * @param isLimit numbers below 1 mean no limit: Ollama takes -1 for as much as it can, others 0
  */
-function highest(
-  members: ReadonlyMap<string, unknown>,
-  paths: readonly MemberPath[],
-  isLimit = false,
-): number | 'odd' | undefined {
+function highest(members: RequestMembers, paths: readonly MemberPath[], isLimit = false): number | 'odd' | undefined {
   let found: number | undefined
   let isUnlimited = false
   for (const path of paths) {
@@ -171,21 +168,29 @@ function highest(
   return isUnlimited ? undefined : found
 }
 
-/** Of the request, and of those of its fallbacks that have a number of their own. */
-function highestOutput(
-  members: ReadonlyMap<string, unknown>,
-  paths: readonly MemberPath[],
-): number | 'odd' | undefined {
-  let found = highest(members, paths, true)
-  for (const entry of entriesOf(members.get('fallbacks'))) {
-    const own = isObject(entry) ? highest(new Map(Object.entries(entry)), paths, true) : undefined
-    if (found === 'odd' || own === 'odd') return 'odd'
-    if (own !== undefined && found !== undefined) found = Math.max(found, own)
-  }
-  return found
+type RequestMembers = ReadonlyMap<string, unknown>
+
+/** The members as they are, and as each of the fallbacks changes them: an entry may have some of its own (LiteLLM). */
+function withFallbacks(members: RequestMembers): readonly RequestMembers[] {
+  const entries = entriesOf(members.get('fallbacks')).filter(isObject)
+  return entries.length === 0
+    ? [members]
+    : [members, ...entries.map(entry => new Map([...members, ...Object.entries(entry)]))]
 }
 
-function memberOf(members: ReadonlyMap<string, unknown>, path: MemberPath): unknown {
+/** Undefined: one of them has no limit. */
+function highestIn(found: readonly (number | 'odd' | undefined)[]): number | 'odd' | undefined {
+  let max = 0
+  let isUnlimited = false
+  for (const each of found) {
+    if (each === 'odd') return 'odd'
+    isUnlimited ||= each === undefined
+    max = Math.max(max, each ?? 0)
+  }
+  return isUnlimited ? undefined : max
+}
+
+function memberOf(members: RequestMembers, path: MemberPath): unknown {
   const value = members.get(path[0])
   const inner = path[1]
   if (inner === undefined || value === undefined || value === null) return value

@@ -38,8 +38,8 @@ export interface WantedName {
 
 /**
  * The wanted members of an object; those of which inner names are wanted as such maps too. Undefined when the text is no object
- * alone, has too many members, a wanted value of more than 16 KiB, or a wanted name twice: servers differ in which of them they read. Some read names in any letter case, so they
- * count as the same name.
+ * alone, has too many members, a wanted value of more than 16 KiB, or a wanted name twice: servers differ in which of them they
+ * read. Some read names in any letter case, so they count as the same name.
  */
 export function topMembers(text: Buffer, wanted: WantedNames): ReadonlyMap<string, unknown> | undefined {
   const found = new Map<string, unknown>()

@@ -128,6 +128,8 @@ t.test('T77 models that a provider may take in place of the first one are read',
   t.strictSame(modelsOf({ model: 'm', models: null, fallbacks: [], preset: null }), ['m'])
   t.strictSame(modelsOf({}), [undefined])
   const odd: object[] = [{ models: [7] }, { models: {} }, { models: [''] }, { fallbacks: [{}] }, { preset: 7 }]
+  odd.push({ context_window_fallbacks: [{ m: ['a'] }] }, { content_policy_fallbacks: [{ m: ['a'] }] })
+  odd.push({ fallbacks: [{ model: 'a', Model: 'b' }] })
   odd.push({ fallbacks: [['a']] }, { models: Array(17).fill('a') }, { fallbacks: [{ model: 'a', max_tokens: '9' }] })
   for (const body of odd) t.equal(modelsOf({ model: 'm', ...body }), undefined, JSON.stringify(body))
 })
@@ -138,6 +140,9 @@ t.test('T77 a fallback with a number of tokens of its own counts with it', async
   t.equal(outputOf({ max_tokens: 5, fallbacks }), 9)
   t.equal(outputOf({ max_tokens: 50, fallbacks }), 50)
   t.equal(outputOf({ fallbacks }), undefined)
+  t.equal(outputOf({ max_tokens: 5, fallbacks: [{ model: 'a', max_tokens: 0 }] }), undefined, 'without a limit')
+  const copies = { model: 'm', n: 2, fallbacks: [{ model: 'a', n: 7 }, 'b'] }
+  t.equal(read('/v1/chat/completions', copies)?.copies, 7)
 })
 
 t.test('calls that no provider charges are known by their path', async t => {

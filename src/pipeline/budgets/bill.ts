@@ -102,7 +102,7 @@ export function readBilled(
 }
 
 const unreadable =
-  'The body of this call must be a JSON object whose model and numbers of tokens every server reads in the same way, with 1,000 members at most, and whose metadata and user have 2 KiB at most, without an object usage.'
+  'The body of this call must be a JSON object whose model and numbers of tokens every server reads in the same way, with 1,000 members, 16 fallback models and 16 KiB in each of these members at most, and whose metadata and user have 2 KiB at most, without an object usage.'
 const partial = 'This call asks for a part of the answer, or for another form than JSON, so its usage may not be in it.'
 
 /** Google leaves members out of an answer when the query or a field says so. */
