@@ -45,9 +45,13 @@ export const providerIds: readonly ProviderId[] = keysOf(hosts)
 const regionalHosts: readonly (readonly [ProviderId, RegExp])[] = [
   ['google', /^[a-z0-9-]+-aiplatform(?:\.mtls)?\.googleapis\.com$/],
   ['google', /^aiplatform\.[a-z0-9-]+\.rep\.googleapis\.com$/],
-  ['aws', /^(?:vpce-[a-z0-9-]+\.)?bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.(?:vpce\.)?amazonaws\.(?:com|com\.cn|eu)$/],
-  ['aws', /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.api\.(?:aws|amazonwebservices\.com\.cn)$/],
-  ['aws', /^bedrock-mantle\.[a-z0-9-]+\.api\.aws$/],
+  // Only regions: `bedrock-runtime.s3.amazonaws.com` is a bucket that anyone may have.
+  [
+    'aws',
+    /^(?:vpce-[a-z0-9-]+\.)?bedrock-runtime(?:-fips)?\.[a-z]+(?:-[a-z]+)+-\d+\.(?:vpce\.)?amazonaws\.(?:com|com\.cn|eu)$/,
+  ],
+  ['aws', /^bedrock-runtime(?:-fips)?\.[a-z]+(?:-[a-z]+)+-\d+\.api\.(?:aws|amazonwebservices\.com\.cn)$/],
+  ['aws', /^bedrock-mantle\.[a-z]+(?:-[a-z]+)+-\d+\.api\.aws$/],
 ]
 
 /** The model provider at an origin; undefined when there is none. */

@@ -32,6 +32,8 @@ const others = [
   ...['https://api.openai.com.evil.test/', 'https://notapi.openai.com/'],
   ...['https://openai.azure.com.evil.test/', 'https://storage.eu.rep.googleapis.com/', 'https://s3.amazonaws.com/'],
   ...['https://bedrock-runtime.us-east-1.api.aws.evil.test/', 'https://x.bedrock-runtime.us-east-1.amazonaws.com/'],
+  ...['https://bedrock-runtime.s3.amazonaws.com/', 'https://vpce-evil.bedrock-runtime.s3.amazonaws.com/'],
+  ...['https://bedrock-runtime.s3-website-us-east-1.amazonaws.com/', 'https://bedrock-mantle.models.api.aws/'],
   ...['https://bedrock-runtime.a.b.amazonaws.com/', 'https://x.evil.test/-aiplatform.googleapis.com'],
   ...['http://vllm.internal/', 'http://vllm.internal:8001/', 'https://a.models.test:8443/', 'https://models.test/'],
 ]
