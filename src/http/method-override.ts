@@ -11,4 +11,5 @@ const parameter = /^(?:\$httpMethod|_method)$/i
  */
 export const overridesMethod = (query: string, rawHeaders: readonly string[]): boolean =>
   rawHeaders.some((name, at) => at % 2 === 0 && fields.has(fieldName(name).folded)) ||
-  [...new URLSearchParams(query).keys()].some(name => parameter.test(name))
+  // Some servers end a parameter at a semicolon.
+  [...new URLSearchParams(query.replaceAll(';', '&')).keys()].some(name => parameter.test(name))
