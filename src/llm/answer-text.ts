@@ -64,14 +64,14 @@ export function readFrames(format: Format, tail: Buffer): Usage | undefined {
 }
 
 interface ThoughtSigns {
-  readonly content: string
-  readonly thoughts: string
+  readonly content: Buffer
+  readonly thoughts: Buffer
 }
 
 /** Signs of content, and of thoughts, in streams whose models may think more than they show. */
 const thoughtSigns: Partial<Readonly<Record<Format, ThoughtSigns>>> = {
-  anthropic: { content: 'content_block', thoughts: 'thinking"' },
-  bedrock: { content: 'contentBlock', thoughts: 'reasoningContent' },
+  anthropic: { content: Buffer.from('content_block'), thoughts: Buffer.from('thinking"') },
+  bedrock: { content: Buffer.from('contentBlock'), thoughts: Buffer.from('reasoningContent') },
 }
 
 /** Whether a part of an answer has content. What thinks begins with that. */

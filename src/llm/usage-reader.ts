@@ -108,6 +108,8 @@ export class UsageReader {
       comment !== undefined && this.#isAtEnd && this.#mayLeaveOut() && !hasUsageObject(this.#format, chunk)
     this.#isAtEnd = comment !== undefined
     if (isSilent) {
+      // A model may think again after it has written something.
+      this.#hasThoughts ||= showsThoughts(this.#format, chunk)
       this.#comment = comment
       this.#leftOut += 1
     } else {

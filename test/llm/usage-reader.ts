@@ -52,6 +52,7 @@ t.test('T77 a stream of Anthropic may think until it has content, and where it h
     for (const first of [start, padded]) {
       t.ok(isThinking(first, ping, ping, block), type)
       t.ok(isThinking(first, ping, block, ...rest.slice(0, 1_000)), 'however much comes behind it')
+      t.ok(isThinking(first, ...rest.slice(0, 500), block, ...rest.slice(500, 1_000)), 'and before it')
     }
   }
   t.notOk(isThinking(padded, ping, ...rest.slice(0, 1_000)))
