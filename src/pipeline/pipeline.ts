@@ -190,8 +190,12 @@ function finish(exchange: Exchange, parts: Parts): void {
   }
   exchange.ending ??= 'aborted'
   const at = parts.clock.steady()
-  // The log tells what an answer that broke off was charged.
-  releaseSpend(exchange, parts)
+  try {
+    // The log tells what an answer that broke off was charged.
+    releaseSpend(exchange, parts)
+  } catch (error) {
+    parts.report('a call was not charged', error)
+  }
   for (const listener of parts.ends) {
     try {
       listener.ended(exchange, at)

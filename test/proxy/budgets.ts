@@ -144,6 +144,17 @@ t.test('a budget of tokens counts what is read and written', async t => {
   for (const status of [200, 200, 429]) t.equal((await chat(agent, { model: 'any', max_tokens: 10 })).status, status)
 })
 
+t.test('where no budget counts money the log tells no amount of it', async t => {
+  const agent = await agentOf('tokens')
+  answersWith('{}')
+  t.equal((await chat(agent, { model: 'any', max_tokens: 10 })).status, 200)
+  const lines = await eventually(
+    async () => gateway.log.filter(line => line['agentId'] === agent.id && line['status'] === 200),
+    ({ length }) => length === 1,
+  )
+  t.match(lines, [{ budget: 'tokens', charged: undefined }])
+})
+
 t.test('a budget of calls counts those of any host that were sent', async t => {
   const agent = await agentOf('calls')
   const get = () => gateway.proxy(agent.token, `${other.url}/x`)

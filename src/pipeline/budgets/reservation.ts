@@ -66,7 +66,8 @@ export function settleSpend(call: Spender, end: AnswerEnd, { budgets }: Budgeted
   if (spend === undefined || budgets === undefined) return
   call.spend = undefined
   const cost = spend.isSent && spend.billed !== unbilled ? costOf(spend, end, budgets) : unsent
-  if (cost !== unsent && (cost.isEstimated || spend.billed.kind === 'fixed')) call.charged = cost.money
+  const isUnstated = cost !== unsent && (cost.isEstimated || spend.billed.kind === 'fixed')
+  if (isUnstated && spend.charges.some(({ rule }) => rule.unit === 'Money')) call.charged = cost.money
   for (const charge of spend.charges) budgets.book.settle(charge, endOf(charge.rule, cost, spend.isSent))
 }
 
