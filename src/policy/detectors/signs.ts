@@ -51,31 +51,35 @@ const hostStart = charset('A-Za-z0-9[')
 export function isUrlPassword(text: Text, at: number): boolean {
   const { bytes } = text
   if (at + 1 >= bytes.length || hostStart[bytes[at + 1]!] === 0) return false
-  const colon = partStart(text, at, 3, 128) - 1
+  const password = partStart(text, at, longestPassword)
+  const colon = password - 1
   if (colon < 0 || bytes[colon] !== 58) return false
-  const slash = partStart(text, colon, 1, 64) - 1
-  return slash >= 2 && bytes[slash] === 47 && bytes[slash - 1] === 47 && bytes[slash - 2] === 58
+  const name = partStart(text, colon, longestName)
+  if (name < 3 || bytes[name - 1] !== 47 || bytes[name - 2] !== 47 || bytes[name - 3] !== 58) return false
+  const [ofPassword, ofName] = [unitsOf(text, password, at), unitsOf(text, name, colon)]
+  return ofPassword >= 3 && ofPassword <= longestPassword && ofName >= 1 && ofName <= longestName
 }
 
-/** Where the part of a URL that ends at `end` begins; -1 unless it has `least` to `max` UTF-16 units. */
-function partStart({ bytes, utf8 }: Text, end: number, least: number, max: number): number {
-  let at = end
-  let length = 0
-  for (; at > 0 && length <= max; at--) {
-    const code = bytes[at - 1]!
-    if (code < 128) {
-      if (urlBreak[code] === 1) break
-      length++
-    } else if (!utf8) {
-      if (code === 0xa0) break
-      length++
-    } else if (code >= 0xc0) {
-      if (isWideSpace(bytes, at - 1)) return -1
-      length += code >= 0xf0 ? 2 : 1
-    }
+/** Longest password and name that are known, UTF-16 units. */
+const longestPassword = 128
+const longestName = 64
+
+/** Where the part of a URL that ends at `end` begins; -1 when it is longer than `max` UTF-16 units can be. */
+function partStart({ bytes, utf8 }: Text, end: number, max: number): number {
+  let maxBytes = max
+  for (let at = end; end - at <= maxBytes; at--) {
+    const code = at > 0 ? bytes[at - 1]! : 0
+    if (at === 0 || urlBreak[code] === 1 || (!utf8 && code === 0xa0)) return at
+    if (!utf8 || code < 128) continue
+    if (code >= 0xc0 && isWideSpace(bytes, at - 1)) return -1
+    maxBytes = 3 * max
   }
-  return length >= least && length <= max ? at : -1
+  return -1
 }
+
+/** UTF-16 units. A reading may have bytes that are no UTF-8: how many units these are is for the decoder to say. */
+const unitsOf = ({ bytes, utf8 }: Text, from: number, end: number): number =>
+  utf8 ? bytes.toString('utf8', from, end).length : end - from
 
 const localPart = charset('A-Za-z0-9_%+-')
 const label = charset('A-Za-z0-9-')
